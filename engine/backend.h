@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The backend vtable: how a device runs a slot's work.  backend.c is its only caller; it checks
+ * arguments and states once for all backends.  Private to engine/. */
+#ifndef CSF_BACKEND_H
+#define CSF_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "csf.h"
+
+typedef struct csf_session csf_session;
+typedef struct csf_backend_ops csf_backend_ops;
+
+/* A backend's device structure begins with this. */
+struct csf_device
+{
+  const csf_backend_ops *ops;
+  atomic_uint refs;
+  csf_device_info info;
+};
+
+/* A backend's per-engine structure (memory, streams, threads of N slots) begins with this. */
+struct csf_session
+{
+  csf_device *device;
+};
+
+/* When the stages of one timed frame ended, in nanoseconds since an instant common to the run it
+ * belongs to; start is when its first stage could begin. */
+typedef struct csf_times
+{
+  bool valid;
+  bool parallel;                /* stages of one kind run at once (CPU threads), not one by one */
+  uint64_t run;                 /* frames of one number share the instant */
+  double start, upload, kernel, download;
+} csf_times;
+
+struct csf_backend_ops
+{
+  csf_backend_type type;
+  const char *name;
+
+  /* required: see csf_device_probe. */
+  csf_status (*probe) (int id, csf_error * error);
+
+  /* required: fills info; see csf_device_open.  close: last reference gone. */
+  csf_status (*open) (int id, csf_device ** device, csf_error * error);
+  void (*close) (csf_device * device);
+
+  /* optional (a device that does not pin has neither); any thread.  Pins or unpins a range in place. */
+  csf_status (*pin) (csf_device * device, void *data, size_t size, csf_error * error);
+  void (*unpin) (csf_device * device, void *data);
+
+  /* optional: pinned memory from the driver itself, for devices where pin cannot work. */
+  void *(*alloc_pinned) (csf_device * device, size_t size);
+  void (*free_pinned) (csf_device * device, void *data);
+
+  /* required: a session of config->num_streams slots.  close only when no slot runs. */
+  csf_status (*session_open) (csf_device * device, const csf_config * config, csf_session ** session,
+      csf_error * error);
+  void (*session_close) (csf_session * session);
+
+  /* required, submit thread: starts the job on the slot and returns.  run != 0: time it, as part of
+   * that run; first: its reference instant is this frame's start.  On failure the slot may have work
+   * in flight: the caller waits for it with wait, as after a success. */
+  csf_status (*start) (csf_session * session, unsigned slot, const csf_job * job, uint64_t run,
+      bool first, csf_error * error);
+
+  /* required, any one thread at a time a slot: CSF_OK when the slot's work is done, CSF_AGAIN when it
+   * is not after about timeout_ns (0: only look), or the failure of that work. */
+  csf_status (*wait) (csf_session * session, unsigned slot, uint64_t timeout_ns, csf_error * error);
+
+  /* required, after wait returned CSF_OK. */
+  void (*get_times) (csf_session * session, unsigned slot, csf_times * times);
+
+  /* required */
+  uint64_t (*get_device_bytes) (csf_session * session);
+};
+
+extern const csf_backend_ops csf_backend_cpu;
+extern const csf_backend_ops csf_backend_cuda;
+
+/* The only callers of the table. */
+bool csf_backend_pins (const csf_device * device);
+csf_status csf_backend_pin (csf_device * device, void *data, size_t size, csf_error * error);
+void csf_backend_unpin (csf_device * device, void *data);
+void *csf_backend_alloc_pinned (csf_device * device, size_t size);     /* NULL: cannot */
+void csf_backend_free_pinned (csf_device * device, void *data);
+csf_status csf_backend_session_open (csf_device * device, const csf_config * config,
+    csf_session ** session, csf_error * error);
+void csf_backend_session_close (csf_session * session);
+csf_status csf_backend_start (csf_session * session, unsigned slot, const csf_job * job, uint64_t run,
+    bool first, csf_error * error);
+csf_status csf_backend_wait (csf_session * session, unsigned slot, uint64_t timeout_ns,
+    csf_error * error);
+void csf_backend_get_times (csf_session * session, unsigned slot, csf_times * times);
+uint64_t csf_backend_get_device_bytes (csf_session * session);
+
+/* Fills *error unless it is NULL, and returns status. */
+csf_status csf_error_set (csf_error * error, csf_status status, csf_stage stage, uint64_t frame,
+    int driver_code, const char *format, ...) __attribute__ ((format (printf, 6, 7)));
+
+#endif

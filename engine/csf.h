@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The stream engine's contract: frames go in, run through upload, kernel and download on N streams at
+ * once, and come out in the order they went in.  Knows no GLib, no GStreamer and no pixel maths.
+ *
+ * Threads: one thread submits, one retires (they may be the same); a device is used from any thread.
+ * Errors: every fallible function returns a csf_status; the first failure fills *error (which may be
+ * NULL) where it happens. */
+#ifndef CSF_H
+#define CSF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+#define CSF_MAX_STREAMS 64
+
+typedef enum csf_status
+{
+  CSF_OK = 0,
+  CSF_AGAIN,                    /* not finished yet; nothing is wrong */
+  CSF_EMPTY,                    /* nothing to retire */
+  CSF_INTERRUPTED,              /* woken by csf_engine_set_interrupted or a queue that flushes */
+  /* failures */
+  CSF_ERROR_ARGUMENT,           /* a value the user gave cannot be used */
+  CSF_ERROR_NO_DEVICE,          /* no usable GPU, or no device of that number */
+  CSF_ERROR_DRIVER,             /* driver absent, too old, or without a function we need */
+  CSF_ERROR_UNSUPPORTED,        /* this build or device cannot do it */
+  CSF_ERROR_MEMORY,             /* host or device memory is short */
+  CSF_ERROR_DEVICE,             /* a copy or kernel failed, or the context is lost */
+  CSF_ERROR_TIMEOUT             /* the device did not finish within the time given */
+} csf_status;
+
+typedef enum csf_stage
+{
+  CSF_STAGE_OPEN = 0,           /* device, module, memory */
+  CSF_STAGE_UPLOAD,
+  CSF_STAGE_KERNEL,
+  CSF_STAGE_DOWNLOAD,
+  CSF_STAGE_WAIT,               /* found while waiting: the stage is not known */
+  CSF_STAGE_CLOSE
+} csf_stage;
+
+typedef struct csf_error
+{
+  csf_status status;
+  csf_stage stage;
+  uint64_t frame;               /* the job's number, or CSF_NO_FRAME */
+  int driver_code;              /* CUresult, 0 when the driver did not say */
+  char text[384];               /* what was expected, what came, what to do */
+} csf_error;
+
+#define CSF_NO_FRAME UINT64_MAX
+
+const char *csf_stage_name (csf_stage stage);
+
+/* True for the values that are failures: CSF_AGAIN, CSF_EMPTY and CSF_INTERRUPTED are not. */
+static inline bool
+csf_failed (csf_status status)
+{
+  return status >= CSF_ERROR_ARGUMENT;
+}
+
+/* ---- device ------------------------------------------------------------------------------------ */
+
+typedef struct csf_device csf_device;
+
+typedef enum csf_backend_type
+{
+  CSF_BACKEND_CPU = 0,
+  CSF_BACKEND_CUDA
+} csf_backend_type;
+
+typedef struct csf_device_info
+{
+  csf_backend_type backend;
+  const char *backend_name;     /* "cpu", "cuda" */
+  int id;                       /* CUDA device number; 0 on the CPU */
+  char name[128];
+  bool pins;                    /* host memory must be pinned for copies to overlap */
+  unsigned default_streams;     /* what num_streams = 0 means here */
+} csf_device_info;
+
+/* Opens a device: id -1 takes the first usable one.  CUDA: loads the driver, retains the primary
+ * context; several opens of one device share it.  May take seconds.  *device gets one reference. */
+csf_status csf_device_open (csf_backend_type backend, int id, csf_device ** device, csf_error * error);
+
+/* Tells whether csf_device_open would find its device, without creating a context on it. */
+csf_status csf_device_probe (csf_backend_type backend, int id, csf_error * error);
+
+csf_device *csf_device_ref (csf_device * device);
+void csf_device_unref (csf_device * device);    /* NULL is allowed */
+const csf_device_info *csf_device_get_info (const csf_device * device);
+
+/* ---- engine ------------------------------------------------------------------------------------ */
+
+typedef struct csf_engine csf_engine;
+typedef struct csf_hostpool csf_hostpool;
+
+/* A picture's place in one block of memory: image.plane[].data is not used, offset[] is. */
+typedef struct csf_layout
+{
+  csfk_image image;
+  size_t offset[CSFK_MAX_PLANES];       /* bytes from the block's start */
+  size_t size;                          /* bytes of the block */
+} csf_layout;
+
+/* One frame's work.  `in` and `out` describe host memory that stays valid and untouched until the job
+ * was retired or released; their size and format equal the engine's layouts, their strides may
+ * differ. */
+typedef struct csf_job
+{
+  uint64_t frame;               /* the caller's number, for errors */
+  csfk_image in, out;
+  /* Whether the device copies from and to that memory directly.  Only devices that pin look: an input
+   * that is not pinned is staged in pinned memory of the slot, an output that is not is left to the
+   * driver, which makes submit wait for it. */
+  bool in_pinned, out_pinned;
+  const void *params;           /* kernel->params_size bytes, copied */
+  void *user;
+} csf_job;
+
+typedef struct csf_config
+{
+  csf_device *device;           /* the engine takes its own reference */
+  csf_hostpool *hostpool;       /* staging memory comes from here; own reference */
+  const csfk_kernel *kernel;
+  unsigned num_streams;         /* 1..CSF_MAX_STREAMS */
+  csf_layout in, out;           /* how frames lie in device memory */
+
+  /* Called once for each job that is not handed out by csf_engine_retire: nothing uses its memory any
+   * more.  From the thread that retires, drains or destroys.  Never NULL. */
+  void (*release) (void *context, void *user);
+  void *context;
+} csf_config;
+
+/* What a finished job gives back.  The caller owns `user` again. */
+typedef struct csf_result
+{
+  csf_status status;            /* CSF_OK or a failure */
+  csf_error error;              /* filled on failure */
+  uint64_t frame;
+  void *user;
+  bool discarded;               /* was in flight when csf_engine_discard was called */
+} csf_result;
+
+csf_status csf_engine_create (const csf_config * config, csf_engine ** engine, csf_error * error);
+
+/* Waits at most timeout_ns for the jobs in flight and releases them, then frees everything.  NULL is
+ * allowed.  CSF_ERROR_TIMEOUT: the device still runs, so what it may write (jobs and buffers) was
+ * leaked on purpose. */
+csf_status csf_engine_destroy (csf_engine * engine, uint64_t timeout_ns, csf_error * error);
+
+/* Submit thread: blocks until a slot is free.  CSF_INTERRUPTED when woken. */
+csf_status csf_engine_wait_free (csf_engine * engine);
+
+/* Submit thread, after csf_engine_wait_free returned CSF_OK: starts the job and does not wait for the
+ * device.  *staged (may be NULL): the input was copied, its memory is the caller's again at once.
+ * A copy or launch that the device refuses is no failure of this call: the job is in flight and
+ * csf_engine_retire reports it in its turn, after the good frames before it.  On failure nothing was
+ * started and the job stays the caller's: CSF_ERROR_ARGUMENT (the job does not fit the layouts),
+ * CSF_ERROR_MEMORY (no staging memory), or the error that broke the engine before. */
+csf_status csf_engine_submit (csf_engine * engine, const csf_job * job, bool *staged, csf_error * error);
+
+/* Retire thread: blocks until the oldest job has finished and hands it back; its slot is free then.
+ * CSF_OK with result->status telling how the job went; CSF_EMPTY; CSF_INTERRUPTED (the job is still
+ * in flight). */
+csf_status csf_engine_retire (csf_engine * engine, csf_result * result);
+
+/* Marks every job in flight: it still runs and is retired, with result.discarded set. */
+void csf_engine_discard (csf_engine * engine);
+
+/* Any thread.  While set, the waits above return CSF_INTERRUPTED at once. */
+void csf_engine_set_interrupted (csf_engine * engine, bool interrupted);
+
+/* Jobs submitted and not yet retired. */
+unsigned csf_engine_get_in_flight (csf_engine * engine);
+
+/* Counters since creation and the stage times since the last call that took the window. */
+typedef struct csf_engine_stats
+{
+  uint64_t submitted, retired;
+  uint64_t host_copies;         /* inputs staged and outputs that were not pinned */
+  uint64_t device_bytes;
+  uint64_t timed;               /* frames the means below are taken from */
+  uint64_t upload_ns, kernel_ns, download_ns;   /* mean time a stage really ran, this window */
+  uint64_t frame_ns;            /* mean time from one frame's end to the next's in the timed runs */
+} csf_engine_stats;
+
+/* Any thread.  take_window: the next call's means start afresh. */
+void csf_engine_get_stats (csf_engine * engine, csf_engine_stats * stats, bool take_window);
+
+#endif

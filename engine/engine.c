@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The engine: a ring of slots that one thread fills and one thread empties in the same order.  Knows
+ * no particular device and no pixels.
+ *
+ * A slot's state is derived from two counters: slots from `retired` up to `submitted` are in flight,
+ * all others are free.  Only the submit thread advances `submitted`, only the retire thread `retired`;
+ * everything in a slot is written before the counter that hands it over. */
+#include "csf.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend.h"
+#include "hostpool.h"
+#include "trace.h"
+
+/* How long a wait may go without looking whether it was interrupted. */
+#define WAIT_SLICE_NS 10000000u
+/* On a device a slot comes free within tens of microseconds, less than a sleeping thread needs. */
+#define SPIN_NS 50000u
+/* Timing costs events on the streams: runs of adjacent frames, about 1 frame in 32, and at low rates
+ * often enough that a reader always has fresh figures. */
+#define UNTIMED_PER_TIMED 32
+#define RUN_INTERVAL_NS 200000000u
+
+typedef struct slot
+{
+  uint64_t frame;
+  void *user;
+  csf_status start_status;      /* not CSF_OK: the device refused part of the job */
+  csf_error start_error;
+  csf_hostblock *staging;       /* submit thread */
+} slot;
+
+struct csf_engine
+{
+  csf_config config;
+  csf_session *session;
+
+  atomic_uint_fast64_t submitted, retired;
+  atomic_uint_fast64_t discard_before;  /* jobs of a lower count were discarded */
+  atomic_bool interrupted;
+  atomic_uint_fast64_t host_copies;
+
+  pthread_mutex_t lock;
+  pthread_cond_t changed;       /* a slot came free, or interrupted was set */
+  csf_trace trace;              /* under the lock */
+  bool broken;                  /* under the lock: a job failed, so no further one is taken */
+  csf_error broken_error;
+
+  /* submit thread: the timed run */
+  uint64_t run, run_started_ns;
+  unsigned run_left;            /* frames of the current run still to come */
+  uint64_t since_run;           /* frames since the last run ended */
+
+  slot slots[CSF_MAX_STREAMS];
+};
+
+static uint64_t
+now_ns (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_MONOTONIC, &now);
+  return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+csf_status
+csf_engine_create (const csf_config *config, csf_engine **result, csf_error *error)
+{
+  csf_engine *engine;
+  csf_status status;
+
+  assert (config->release != NULL && config->device != NULL && config->hostpool != NULL);
+  *result = NULL;
+  engine = calloc (1, sizeof *engine);
+  if (engine == NULL)
+    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "no memory left");
+  engine->config = *config;
+  status = csf_backend_session_open (config->device, config, &engine->session, error);
+  if (status != CSF_OK) {
+    free (engine);
+    return status;
+  }
+  csf_device_ref (config->device);
+  csf_hostpool_ref (config->hostpool);
+  pthread_mutex_init (&engine->lock, NULL);
+  pthread_cond_init (&engine->changed, NULL);
+  engine->since_run = UINT64_MAX;
+  *result = engine;
+  return CSF_OK;
+}
+
+unsigned
+csf_engine_get_in_flight (csf_engine *engine)
+{
+  uint64_t retired, submitted;
+
+  /* Another thread may move both on between two looks. */
+  do {
+    retired = atomic_load (&engine->retired);
+    submitted = atomic_load (&engine->submitted);
+  } while (retired != atomic_load (&engine->retired));
+  return (unsigned) (submitted - retired);
+}
+
+static void
+free_slot (csf_engine *engine)
+{
+  pthread_mutex_lock (&engine->lock);
+  atomic_fetch_add (&engine->retired, 1);
+  pthread_cond_broadcast (&engine->changed);
+  pthread_mutex_unlock (&engine->lock);
+}
+
+csf_status
+csf_engine_destroy (csf_engine *engine, uint64_t timeout_ns, csf_error *error)
+{
+  uint64_t deadline = now_ns () + timeout_ns;
+
+  if (engine == NULL)
+    return CSF_OK;
+  while (csf_engine_get_in_flight (engine) > 0) {
+    unsigned index = (unsigned) (atomic_load (&engine->retired) % engine->config.num_streams);
+    uint64_t now = now_ns ();
+    uint64_t left = deadline > now ? deadline - now : 0;
+
+    if (csf_backend_wait (engine->session, index, left, NULL) != CSF_AGAIN) {
+      engine->config.release (engine->config.context, engine->slots[index].user);
+      free_slot (engine);
+    } else if (left == 0) {
+      return csf_error_set (error, CSF_ERROR_TIMEOUT, CSF_STAGE_CLOSE,
+          engine->slots[index].frame, 0, "%u frames did not finish within %.1f s; their memory is "
+          "kept, since the device may still write it; restart the process",
+          csf_engine_get_in_flight (engine), (double) timeout_ns / 1e9);
+    }
+  }
+  csf_backend_session_close (engine->session);
+  for (unsigned i = 0; i < engine->config.num_streams; i++)
+    csf_hostblock_unref (engine->slots[i].staging);
+  pthread_cond_destroy (&engine->changed);
+  pthread_mutex_destroy (&engine->lock);
+  csf_hostpool_unref (engine->config.hostpool);
+  csf_device_unref (engine->config.device);
+  free (engine);
+  return CSF_OK;
+}
+
+/* ---- submit ------------------------------------------------------------------------------------ */
+
+static bool
+has_free_slot (csf_engine *engine)
+{
+  return csf_engine_get_in_flight (engine) < engine->config.num_streams;
+}
+
+csf_status
+csf_engine_wait_free (csf_engine *engine)
+{
+  csf_status status = CSF_OK;
+
+  if (!has_free_slot (engine) && csf_backend_pins (engine->config.device)) {
+    uint64_t until = now_ns () + SPIN_NS;
+
+    while (!has_free_slot (engine) && !atomic_load (&engine->interrupted) && now_ns () < until)
+      ;
+  }
+  if (has_free_slot (engine) && !atomic_load (&engine->interrupted))
+    return CSF_OK;
+  pthread_mutex_lock (&engine->lock);
+  while (!has_free_slot (engine) && !atomic_load (&engine->interrupted))
+    pthread_cond_wait (&engine->changed, &engine->lock);
+  if (atomic_load (&engine->interrupted))
+    status = CSF_INTERRUPTED;
+  pthread_mutex_unlock (&engine->lock);
+  return status;
+}
+
+static bool
+fits_layout (const csfk_image *image, const csf_layout *layout)
+{
+  if (image->n_planes != layout->image.n_planes || image->format != layout->image.format)
+    return false;
+  for (int p = 0; p < image->n_planes; p++) {
+    const csfk_plane *plane = &image->plane[p], *expected = &layout->image.plane[p];
+
+    if (plane->data == NULL || plane->rows != expected->rows
+        || plane->row_bytes != expected->row_bytes || plane->stride < plane->row_bytes)
+      return false;
+  }
+  return true;
+}
+
+static void
+copy_plane (unsigned char *to, int to_stride, const csfk_plane *from)
+{
+  if (to_stride == from->stride && to_stride == from->row_bytes) {
+    memcpy (to, from->data, (size_t) from->stride * (size_t) from->rows);
+    return;
+  }
+  for (int y = 0; y < from->rows; y++)
+    memcpy (to + (size_t) y * (size_t) to_stride, from->data + (size_t) y * (size_t) from->stride,
+        (size_t) from->row_bytes);
+}
+
+/* Copies the input into the slot's pinned memory, laid out as on the device. */
+static csf_status
+stage (csf_engine *engine, slot *target, csf_job *job, csf_error *error)
+{
+  const csf_layout *layout = &engine->config.in;
+  unsigned char *data;
+
+  if (target->staging == NULL)
+    target->staging = csf_hostpool_alloc (engine->config.hostpool, layout->size);
+  if (target->staging == NULL)
+    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_UPLOAD, job->frame, 0,
+        "no memory left to stage a frame of %zu bytes; lower num-streams or free memory",
+        layout->size);
+  data = csf_hostblock_data (target->staging);
+  for (int p = 0; p < job->in.n_planes; p++) {
+    csfk_plane *plane = &job->in.plane[p];
+
+    copy_plane (data + layout->offset[p], layout->image.plane[p].stride, plane);
+    plane->data = data + layout->offset[p];
+    plane->stride = layout->image.plane[p].stride;
+  }
+  return CSF_OK;
+}
+
+/* The run this frame is timed in, or 0. */
+static uint64_t
+choose_run (csf_engine *engine, bool *first)
+{
+  unsigned lead = engine->config.num_streams;
+  uint64_t now;
+
+  *first = false;
+  if (engine->run_left > 0) {
+    if (--engine->run_left == 0)
+      engine->since_run = 0;
+    return engine->run;
+  }
+  if (engine->since_run < UINT64_MAX)
+    engine->since_run++;
+  /* The reference instant belongs to one run: frames of the last one must have left. */
+  if (engine->since_run <= lead)
+    return 0;
+  now = now_ns ();
+  if (engine->since_run < (uint64_t) UNTIMED_PER_TIMED * (lead + 2)
+      && now - engine->run_started_ns < RUN_INTERVAL_NS)
+    return 0;
+  engine->run_started_ns = now;
+  engine->run++;
+  engine->run_left = 2 * lead + 1;
+  *first = true;
+  return engine->run;
+}
+
+static csf_status
+check_not_broken (csf_engine *engine, csf_error *error)
+{
+  csf_status status = CSF_OK;
+
+  pthread_mutex_lock (&engine->lock);
+  if (engine->broken) {
+    status = engine->broken_error.status;
+    if (error != NULL)
+      *error = engine->broken_error;
+  }
+  pthread_mutex_unlock (&engine->lock);
+  return status;
+}
+
+csf_status
+csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_error *error)
+{
+  uint64_t count = atomic_load (&engine->submitted);
+  unsigned index = (unsigned) (count % engine->config.num_streams);
+  slot *target = &engine->slots[index];
+  csf_job own = *job;
+  bool pins = csf_backend_pins (engine->config.device);
+  bool stages = pins && !job->in_pinned;
+  bool first;
+  uint64_t run;
+  csf_status status;
+
+  assert (has_free_slot (engine));
+  if (staged != NULL)
+    *staged = false;
+  if (!fits_layout (&job->in, &engine->config.in) || !fits_layout (&job->out, &engine->config.out))
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_UPLOAD, job->frame, 0,
+        "expected a %dx%d frame laid out as negotiated, got one of %dx%d with other planes",
+        engine->config.in.image.width, engine->config.in.image.height, job->in.width,
+        job->in.height);
+  status = check_not_broken (engine, error);
+  if (status == CSF_OK && stages)
+    status = stage (engine, target, &own, error);
+  if (status != CSF_OK)
+    return status;
+
+  target->frame = job->frame;
+  target->user = job->user;
+  run = choose_run (engine, &first);
+  target->start_status = csf_backend_start (engine->session, index, &own, run, first,
+      &target->start_error);
+  if (pins)
+    atomic_fetch_add (&engine->host_copies, (unsigned) stages + (unsigned) !job->out_pinned);
+  atomic_fetch_add (&engine->submitted, 1);
+  if (staged != NULL)
+    *staged = stages;
+  return CSF_OK;
+}
+
+/* ---- retire ------------------------------------------------------------------------------------ */
+
+static void
+finish (csf_engine *engine, unsigned index, uint64_t count, csf_result *result)
+{
+  slot *finished = &engine->slots[index];
+  csf_times times = {.valid = false };
+
+  if (finished->start_status != CSF_OK) {
+    result->status = finished->start_status;
+    result->error = finished->start_error;
+  }
+  if (result->status == CSF_OK)
+    csf_backend_get_times (engine->session, index, &times);
+  result->frame = result->error.frame = finished->frame;
+  result->user = finished->user;
+  result->discarded = count < atomic_load (&engine->discard_before);
+
+  pthread_mutex_lock (&engine->lock);
+  if (result->status != CSF_OK && !engine->broken) {
+    engine->broken = true;
+    engine->broken_error = result->error;
+  }
+  csf_trace_add (&engine->trace, &times, engine->config.num_streams);
+  pthread_mutex_unlock (&engine->lock);
+  free_slot (engine);
+}
+
+csf_status
+csf_engine_retire (csf_engine *engine, csf_result *result)
+{
+  uint64_t count = atomic_load (&engine->retired);
+  unsigned index = (unsigned) (count % engine->config.num_streams);
+
+  if (csf_engine_get_in_flight (engine) == 0)
+    return CSF_EMPTY;
+  memset (result, 0, sizeof *result);
+  do {
+    if (atomic_load (&engine->interrupted))
+      return CSF_INTERRUPTED;
+    result->status =
+        csf_backend_wait (engine->session, index, WAIT_SLICE_NS, &result->error);
+  } while (result->status == CSF_AGAIN);
+  finish (engine, index, count, result);
+  return CSF_OK;
+}
+
+void
+csf_engine_discard (csf_engine *engine)
+{
+  atomic_store (&engine->discard_before, atomic_load (&engine->submitted));
+}
+
+void
+csf_engine_set_interrupted (csf_engine *engine, bool interrupted)
+{
+  pthread_mutex_lock (&engine->lock);
+  atomic_store (&engine->interrupted, interrupted);
+  pthread_cond_broadcast (&engine->changed);
+  pthread_mutex_unlock (&engine->lock);
+}
+
+void
+csf_engine_get_stats (csf_engine *engine, csf_engine_stats *stats, bool take_window)
+{
+  memset (stats, 0, sizeof *stats);
+  stats->retired = atomic_load (&engine->retired);
+  stats->submitted = atomic_load (&engine->submitted);
+  stats->host_copies = atomic_load (&engine->host_copies);
+  stats->device_bytes = csf_backend_get_device_bytes (engine->session);
+  pthread_mutex_lock (&engine->lock);
+  csf_trace_read (&engine->trace, stats, take_window);
+  pthread_mutex_unlock (&engine->lock);
+}

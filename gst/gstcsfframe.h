@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One video frame on its way through the engine: the mapped input and output buffers behind a job. */
+#ifndef GST_CSF_FRAME_H
+#define GST_CSF_FRAME_H
+
+#include <gst/gst.h>
+#include <gst/video/video.h>
+
+#include "engine/csf.h"
+
+G_BEGIN_DECLS
+
+typedef struct
+{
+  GstBuffer *input;             /* NULL once the device no longer needs it */
+  GstBuffer *output;
+  GstVideoFrame input_frame, output_frame;
+  guint64 submit_time;          /* monotonic, ns */
+  guint64 push_time_before;     /* the element's total time in pushing when it was submitted, ns */
+} GstCsfFrame;
+
+/* The facts of a caps' pictures that the kernels know.  FALSE: not a format of ours. */
+gboolean gst_csf_layout_from_info (csf_layout * layout, const GstVideoInfo * info);
+
+/* Maps both buffers, takes both references, copies timestamps, flags and metas from input to output and
+ * fills job->in, job->out and job->user.  NULL with *reason (static or in `text`) when a buffer cannot
+ * be mapped as the caps say: both references are dropped then. */
+GstCsfFrame *gst_csf_frame_new (GstBuffer * input, const GstVideoInfo * input_info,
+    GstBuffer * output, const GstVideoInfo * output_info, const csf_layout * input_layout,
+    const csf_layout * output_layout, csf_job * job, gchar ** reason);
+
+/* The device has what it needs of the input. */
+void gst_csf_frame_release_input (GstCsfFrame * frame);
+
+/* Unmaps everything, frees the frame and returns the output. */
+GstBuffer *gst_csf_frame_finish (GstCsfFrame * frame);
+
+void gst_csf_frame_free (GstCsfFrame * frame);
+
+G_END_DECLS
+#endif

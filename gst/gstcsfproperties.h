@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The element's settings: what a user can set, and how a kernel-params string becomes a kernel's
+ * parameter structure. */
+#ifndef GST_CSF_PROPERTIES_H
+#define GST_CSF_PROPERTIES_H
+
+#include <gst/gst.h>
+
+#include "engine/csf.h"
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  GST_CSF_BACKEND_AUTO,
+  GST_CSF_BACKEND_CUDA,
+  GST_CSF_BACKEND_CPU,
+} GstCsfBackend;
+
+#define GST_TYPE_CSF_BACKEND (gst_csf_backend_get_type ())
+GType gst_csf_backend_get_type (void);
+
+/* Property ids. */
+enum
+{
+  GST_CSF_PROP_0,
+  GST_CSF_PROP_BACKEND,
+  GST_CSF_PROP_CUDA_DEVICE_ID,
+  GST_CSF_PROP_NUM_STREAMS,
+  GST_CSF_PROP_KERNEL,
+  GST_CSF_PROP_KERNEL_PARAMS,
+  GST_CSF_PROP_MAX_PINNED_MEMORY,
+  GST_CSF_PROP_QOS,
+  GST_CSF_PROP_SILENT,
+  GST_CSF_PROP_FPS_UPDATE_INTERVAL,
+  GST_CSF_PROP_LAST_MESSAGE,
+  GST_CSF_PROP_STATS,
+  GST_CSF_N_PROPS
+};
+
+/* What the user set.  The element keeps one under its object lock. */
+typedef struct
+{
+  GstCsfBackend backend;
+  gint cuda_device_id;
+  guint num_streams;
+  gchar *kernel;
+  gchar *kernel_params;         /* NULL: all defaults */
+  guint params_serial;          /* counts settings of kernel_params */
+  guint64 max_pinned_memory;
+  gboolean qos, silent;
+  guint fps_update_interval;    /* ms, 0 off */
+} GstCsfSettings;
+
+void gst_csf_settings_init (GstCsfSettings * settings);
+void gst_csf_settings_clear (GstCsfSettings * settings);
+GstCsfSettings gst_csf_settings_copy (const GstCsfSettings * settings);
+
+void gst_csf_properties_install (GObjectClass * klass, GParamSpec ** specs);
+
+/* FALSE: not one of the settings. */
+gboolean gst_csf_settings_set (GstCsfSettings * settings, guint id, const GValue * value);
+gboolean gst_csf_settings_get (const GstCsfSettings * settings, guint id, GValue * value);
+
+/* The kernel of that name; NULL with *reason naming those there are. */
+const csfk_kernel *gst_csf_find_kernel (const gchar * name, gchar ** reason);
+
+/* Fills params (kernel->params_size bytes) from a structure string such as "sigma=2.0,radius=5", with
+ * or without a structure's name before it; NULL or "" gives the defaults.  FALSE with *reason saying
+ * what was expected and what came; params is then untouched. */
+gboolean gst_csf_parse_params (const csfk_kernel * kernel, const gchar * text, void *params,
+    gchar ** reason);
+
+G_END_DECLS
+#endif

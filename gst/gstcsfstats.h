@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Counters and window statistics of one element, and their forms: the stats structure and the
+ * last-message line.  Has its own lock: any thread may read. */
+#ifndef GST_CSF_STATS_H
+#define GST_CSF_STATS_H
+
+#include <gst/gst.h>
+
+#include "engine/csf.h"
+#include "engine/hostpool.h"
+
+G_BEGIN_DECLS
+
+#define GST_CSF_STATS_NAME "cudastreamfilter-stats"
+
+typedef struct _GstCsfStats GstCsfStats;
+
+GstCsfStats *gst_csf_stats_new (void);
+void gst_csf_stats_free (GstCsfStats * stats);
+
+/* Everything back to zero: a new run of the element begins. */
+void gst_csf_stats_reset (GstCsfStats * stats);
+
+/* What runs; strings are copied.  pool: allocations count as growth once a frame was submitted. */
+void gst_csf_stats_set_engine (GstCsfStats * stats, csf_device * device, csf_hostpool * pool,
+    const gchar * kernel, guint num_streams);
+
+/* The engine is about to go: its counters are kept, and the figures stay readable. */
+void gst_csf_stats_unset_engine (GstCsfStats * stats, csf_engine * engine);
+
+/* A frame was submitted: allocations so far (before the first) are no growth. */
+void gst_csf_stats_submitted (GstCsfStats * stats);
+void gst_csf_stats_dropped (GstCsfStats * stats);
+
+/* Task: a frame came out, having been under way for latency_ns. */
+void gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns);
+
+/* Task: time spent waiting with nothing in flight, and in pushing downstream. */
+void gst_csf_stats_add_idle (GstCsfStats * stats, guint64 ns);
+void gst_csf_stats_add_push (GstCsfStats * stats, guint64 ns);
+guint64 gst_csf_stats_get_push_time (GstCsfStats * stats);
+
+/* Task: closes the window when interval_ns has passed since the last (or `always`): TRUE then, and the
+ * forms below are of the new window. */
+gboolean gst_csf_stats_update (GstCsfStats * stats, guint64 interval_ns, gboolean always,
+    csf_engine * engine);
+
+/* What latency the element adds: 0 while the 99th percentile stays below 10 ms, else the percentile in
+ * whole milliseconds, rounded up.  Never shrinks within a run: an answer that moves to and fro would
+ * make a live pipeline jump. */
+GstClockTime gst_csf_stats_get_latency (GstCsfStats * stats);
+
+/* engine: NULL when none is open.  Transfer full. */
+GstStructure *gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine);
+gchar *gst_csf_stats_to_line (GstCsfStats * stats);
+
+G_END_DECLS
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pixel formats' facts and the layout of a picture in memory.  Host side only; knows kernel.h and
+ * libc, nothing of GStreamer. */
+#ifndef CSFK_FORMAT_H
+#define CSFK_FORMAT_H
+
+#include <stddef.h>
+
+#include "kernel.h"
+
+typedef struct csfk_format_info
+{
+  const char *name;             /* GStreamer's name of the format */
+  int n_planes;
+  int depth;                    /* significant bits of a sample: 8 or 10 */
+  int pixel_bytes;              /* of plane 0: bytes from one pixel to the next (2 for YUY2, UYVY) */
+  int is_rgb;                   /* R'G'B' samples (GRAY8 is not) */
+} csfk_format_info;
+
+/* Never NULL for 0 < format < CSFK_N_FORMATS; NULL otherwise. */
+const csfk_format_info *csfk_format_get_info (int format);
+
+/* CSFK_FORMAT_NONE when no format has that name. */
+csfk_format csfk_format_from_name (const char *name);
+
+/* Fills format, size and every plane's row_bytes and rows; data and stride are left zero.
+ * width and height: at least 1.  Range and matrix are set to the format's usual ones (RGB and GRAY8
+ * full, Y'CbCr limited BT.601). */
+void csfk_image_init (csfk_image * image, int format, int width, int height);
+
+/* Lays the planes out one after another, strides and plane starts rounded up to `align` bytes (a power
+ * of two), data pointing into `base`.  Returns the bytes needed; base may be NULL to learn them. */
+size_t csfk_image_place (csfk_image * image, unsigned char *base, int align);
+
+/* All built-in kernels, ended by NULL. */
+extern const csfk_kernel *const csfk_kernels[];
+
+/* NULL when there is none of that name. */
+const csfk_kernel *csfk_kernel_find (const char *name);
+
+/* Writes every parameter's default and resolves.  params: params_size bytes. */
+void csfk_params_init (const csfk_kernel * kernel, void *params);
+
+/* Sets one parameter and does not resolve.  Returns 0; 1 unknown name; 2 out of range; 3 not a whole
+ * number where one is needed.  *param: the parameter found, or NULL. */
+int csfk_params_set (const csfk_kernel * kernel, void *params, const char *name, double value,
+    const csfk_param ** param);
+
+#endif
