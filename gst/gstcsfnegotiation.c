@@ -377,7 +377,8 @@ gst_csf_propose_allocation (GstCudaStreamFilter * self, GstQuery * query)
   if (self->hostpool != NULL && self->engine != NULL
       && csf_device_get_info (self->device)->pins) {
     hostpool = csf_hostpool_ref (self->hostpool);
-    min_buffers = self->num_streams + 1;
+    /* All in flight, one retired and not yet released, one being filled. */
+    min_buffers = self->num_streams + 2;
   }
   g_mutex_unlock (&self->lock);
 

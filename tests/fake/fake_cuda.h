@@ -37,7 +37,7 @@ typedef struct fake_cuda_counters
 } fake_cuda_counters;
 
 /* Settings; the environment has each as FAKE_CUDA_NAME, read at the first driver call.
- *   DEVICES 1, DRIVER_VERSION 12040
+ *   DEVICES 1, DRIVER_VERSION 13000
  *   MEMORY bytes of a device (1 GiB), PINNED_MEMORY bytes (no limit)
  *   DELAY_US 100: an operation starts up to so much late; SEED 1: of these delays
  *   FAIL_AT k: the k-th call from now that may fail does so, 0 never; FAIL_COUNT n: and the n-1

@@ -42,7 +42,7 @@ static const struct
   long long initial;
 } settings[] = {
   {"DEVICES", offsetof (fake_settings, devices), 1},
-  {"DRIVER_VERSION", offsetof (fake_settings, driver_version), 12040},
+  {"DRIVER_VERSION", offsetof (fake_settings, driver_version), 13000},
   {"MEMORY", offsetof (fake_settings, memory), 1LL << 30},
   {"PINNED_MEMORY", offsetof (fake_settings, pinned_memory), INT64_MAX},
   {"DELAY_US", offsetof (fake_settings, delay_us), 100},
