@@ -159,15 +159,28 @@ leave (cuda_device *device)
 /* ---- device ------------------------------------------------------------------------------------ */
 
 static csf_status
+no_device (csf_error *error, int driver_code)
+{
+  return csf_error_set (error, CSF_ERROR_NO_DEVICE, CSF_STAGE_OPEN, CSF_NO_FRAME, driver_code,
+      "expected a CUDA device, the driver sees none; in a container start it with the GPU, and look "
+      "at CUDA_VISIBLE_DEVICES");
+}
+
+static csf_status
 init_driver (const cuda_driver **driver, int *version, csf_error *error)
 {
   const cuda_driver *cu = cuda_driver_get (error);
   csf_status status = CSF_OK;
+  cu_result code;
 
   *driver = cu;
   if (cu == NULL)
     return CSF_ERROR_DRIVER;
-  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, Init, 0);
+  code = cu->Init (0);
+  if (code == CU_ERROR_NO_DEVICE)
+    return no_device (error, code);
+  if (code != CU_SUCCESS)
+    return driver_error (cu, error, CSF_STAGE_OPEN, CSF_NO_FRAME, code, "cuInit");
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DriverGetVersion, version);
   if (*version < MIN_DRIVER_VERSION)
     return csf_error_set (error, CSF_ERROR_DRIVER, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
@@ -202,9 +215,7 @@ choose_device (const cuda_driver *cu, int *id, cu_device *device, csf_error *err
 
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetCount, &count);
   if (count < 1)
-    return csf_error_set (error, CSF_ERROR_NO_DEVICE, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "expected a CUDA device, the driver sees none; in a container start it with the GPU, and "
-        "look at CUDA_VISIBLE_DEVICES");
+    return no_device (error, 0);
   if (*id >= count || *id < -1)
     return csf_error_set (error, CSF_ERROR_NO_DEVICE, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "expected a CUDA device number from 0 to %d, got %d; this process sees %d device%s",

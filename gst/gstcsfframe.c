@@ -47,14 +47,30 @@ gst_csf_layout_from_info (csf_layout * layout, const GstVideoInfo * info)
   return TRUE;
 }
 
-static void
+/* A GstVideoMeta may claim more than the memory holds, and mapping does not look. */
+static gboolean
+plane_is_inside (const csfk_plane * plane, const GstMapInfo * map)
+{
+  gsize offset = plane->data - map->data;
+  gsize needed = (gsize) (plane->rows - 1) * plane->stride + plane->row_bytes;
+
+  return plane->data >= map->data && offset <= map->size && needed <= map->size - offset;
+}
+
+static gboolean
 fill_image (csfk_image * image, const GstVideoFrame * frame, const csf_layout * layout)
 {
   *image = layout->image;
   for (int p = 0; p < image->n_planes; p++) {
-    image->plane[p].data = GST_VIDEO_FRAME_PLANE_DATA (frame, p);
-    image->plane[p].stride = GST_VIDEO_FRAME_PLANE_STRIDE (frame, p);
+    csfk_plane *plane = &image->plane[p];
+
+    plane->data = GST_VIDEO_FRAME_PLANE_DATA (frame, p);
+    plane->stride = GST_VIDEO_FRAME_PLANE_STRIDE (frame, p);
+    if (plane->stride < plane->row_bytes
+        || !plane_is_inside (plane, &frame->map[frame->meta != NULL ? p : 0]))
+      return FALSE;
   }
+  return TRUE;
 }
 
 /* Everything travels but what describes the input's own memory. */
@@ -100,9 +116,11 @@ gst_csf_frame_new (GstBuffer * input, const GstVideoInfo * input_info, GstBuffer
           GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
     frame->output_frame.buffer = NULL;
     *reason = map_failure ("output", output, output_info);
+  } else if (!fill_image (&job->in, &frame->input_frame, input_layout)) {
+    *reason = map_failure ("input", input, input_info);
+  } else if (!fill_image (&job->out, &frame->output_frame, output_layout)) {
+    *reason = map_failure ("output", output, output_info);
   } else {
-    fill_image (&job->in, &frame->input_frame, input_layout);
-    fill_image (&job->out, &frame->output_frame, output_layout);
     job->user = frame;
     return frame;
   }

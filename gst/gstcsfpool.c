@@ -199,12 +199,14 @@ memory_is_pinned (GstMemory * memory, csf_hostpool * hostpool)
 }
 
 gboolean
-gst_csf_buffer_is_pinned (GstBuffer * buffer, csf_hostpool * hostpool)
+gst_csf_video_frame_is_pinned (const GstVideoFrame * frame, csf_hostpool * hostpool)
 {
-  guint n = gst_buffer_n_memory (buffer);
-  gboolean pinned = n > 0;
+  /* Without a meta one mapping holds all planes. */
+  guint n = frame->meta != NULL ? GST_VIDEO_FRAME_N_PLANES (frame) : 1;
+  gboolean pinned = TRUE;
 
   for (guint i = 0; i < n; i++)
-    pinned &= memory_is_pinned (gst_buffer_peek_memory (buffer, i), hostpool);
+    if (i == 0 || frame->map[i].memory != frame->map[i - 1].memory)
+      pinned &= memory_is_pinned (frame->map[i].memory, hostpool);
   return pinned;
 }

@@ -46,7 +46,7 @@ get_flow (GstCudaStreamFilter * self)
 
   g_mutex_lock (&self->lock);
   flow = self->flow;
-  self->flow_seen = flow != GST_FLOW_OK;
+  self->flow_reported = flow != GST_FLOW_OK;
   g_mutex_unlock (&self->lock);
   return flow;
 }
@@ -63,7 +63,7 @@ close_flow (GstCudaStreamFilter * self, GstFlowReturn flow, gboolean * orphaned)
   first = self->flow == GST_FLOW_OK || self->flow == GST_FLOW_EOS;
   if (first || flow == GST_FLOW_FLUSHING) {
     self->flow = flow;
-    self->flow_seen = FALSE;
+    self->flow_reported = FALSE;
   }
   if (orphaned != NULL)
     *orphaned = self->eos_queued;
@@ -129,8 +129,10 @@ refuse_input (GstCudaStreamFilter * self)
 
   g_mutex_lock (&self->lock);
   first = self->flow == GST_FLOW_OK;
-  if (first)
+  if (first) {
     self->flow = GST_FLOW_ERROR;
+    self->flow_reported = TRUE;
+  }
   g_mutex_unlock (&self->lock);
   return first;
 }
@@ -143,6 +145,9 @@ fail_here (GstCudaStreamFilter * self, const csf_error * error)
     return;
   if (error != NULL)
     gst_csf_post_error (self, error);
+  g_mutex_lock (&self->lock);
+  self->flow_reported = TRUE;
+  g_mutex_unlock (&self->lock);
   gst_pad_push_event (self->srcpad, gst_event_new_eos ());
 }
 
@@ -361,8 +366,6 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
 {
   csf_job job = {
     .frame = self->frame_count,
-    .in_pinned = gst_csf_buffer_is_pinned (input, self->hostpool),
-    .out_pinned = gst_csf_buffer_is_pinned (output, self->hostpool),
     .params = self->params,
   };
   gchar *reason = NULL;
@@ -379,6 +382,8 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
     g_free (reason);
     return GST_FLOW_ERROR;
   }
+  job.in_pinned = gst_csf_video_frame_is_pinned (&frame->input_frame, self->hostpool);
+  job.out_pinned = gst_csf_video_frame_is_pinned (&frame->output_frame, self->hostpool);
   frame->submit_time = gst_util_get_timestamp ();
   frame->push_time_before = gst_csf_stats_get_push_time (self->stats);
   gst_csf_stats_submitted (self->stats);
@@ -442,10 +447,9 @@ queue_event (GstCudaStreamFilter * self, GstEvent * event)
     return TRUE;
   /* Upstream may end without having seen that downstream failed it. */
   g_mutex_lock (&self->lock);
-  unseen = self->flow_seen ? GST_FLOW_OK : self->flow;
+  unseen = self->flow_reported ? GST_FLOW_OK : self->flow;
   g_mutex_unlock (&self->lock);
-  if (GST_EVENT_TYPE (event) == GST_EVENT_EOS
-      && unseen != GST_FLOW_ERROR && is_fatal (unseen))
+  if (GST_EVENT_TYPE (event) == GST_EVENT_EOS && is_fatal (unseen))
     GST_ELEMENT_FLOW_ERROR (self, unseen);
   gst_event_unref (event);
   return FALSE;
@@ -487,10 +491,10 @@ gst_cuda_stream_filter_sink_event (GstPad * pad, GstObject * parent, GstEvent * 
       gst_pad_pause_task (self->srcpad);
       return ok;
     case GST_EVENT_FLUSH_STOP:
-      ok = gst_pad_push_event (self->srcpad, event);
-      /* Some send only this one. */
+      /* Some send only this one, and nothing may follow it before the next segment. */
       close_flow (self, GST_FLOW_FLUSHING, NULL);
       gst_pad_pause_task (self->srcpad);
+      ok = gst_pad_push_event (self->srcpad, event);
       gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
       self->downstream_eos = FALSE;
       open_flow (self);

@@ -34,7 +34,7 @@ struct _GstCudaStreamFilter
   /* Under `lock`. */
   GMutex lock;
   GstFlowReturn flow;           /* what the next chain call returns, if not GST_FLOW_OK */
-  gboolean flow_seen;           /* the chain function has returned it */
+  gboolean flow_reported;       /* upstream has got it, or the application an error message */
   gboolean eos_queued;          /* upstream is done and will not see a flow return any more */
   GstClockTime earliest_time;   /* QoS: running time before which frames come too late */
   GstClockTime latency;         /* what the last LATENCY answer added */

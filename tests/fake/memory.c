@@ -301,6 +301,9 @@ cuMemHostUnregister (void *pointer)
   range = range_find (pointer, 1u << FAKE_RANGE_REGISTERED);
   if (range == NULL)
     return fake_call_end (&call, FAKE_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  /* What a broken context had still to do is being thrown away. */
+  while (range->pending > 0 && call.context->error != CU_SUCCESS)
+    pthread_cond_wait (&fake_changed, &fake_lock);
   if (range->pending > 0)
     return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
             "cuMemHostUnregister of memory that %u operations still use", range->pending));
