@@ -26,6 +26,9 @@ typedef struct dimensions
   int width, height;
 } dimensions;
 
+/* --most-pixels: larger pictures are left out; 0: none. */
+static int most_pixels;
+
 /* From one pixel, over every remainder of the vector widths, to more than a strip, a block, a
  * tile. */
 static const dimensions sizes[] = {
@@ -226,6 +229,12 @@ choose_params (const csfk_kernel *kernel, int choice, void *params)
     kernel->resolve (params);
 }
 
+static bool
+is_wanted (dimensions size)
+{
+  return most_pixels == 0 || size.width * size.height <= most_pixels;
+}
+
 static void
 check_kernel (gpu *device, const csfk_kernel *kernel, tally *totals)
 {
@@ -234,7 +243,7 @@ check_kernel (gpu *device, const csfk_kernel *kernel, tally *totals)
 
   for (int f = 0; kernel->formats[f] != CSFK_FORMAT_NONE; f++)
     for (int s = 0; s < COUNT (sizes); s++)
-      for (int a = 0; a < COUNT (alignments); a++)
+      for (int a = 0; a < COUNT (alignments) && is_wanted (sizes[s]); a++)
         for (int choice = 0; choice < n_choices; choice++) {
           /* Every size meets every alignment and every choice, not every pair of these. */
           if (n_choices > 1 && a > 0 && choice != (s + a) % n_choices)
@@ -345,13 +354,15 @@ static void
 usage (void)
 {
   puts ("usage: checkkernels [--cuda] [--bench] [--json FILE] [--kernel NAME] [--seed N]\n"
+      "                    [--most-pixels N]\n"
       "\n"
       "  (none)         check the C path of every kernel against naive models\n"
       "  --cuda         check the GPU against the C path; 77 without a GPU\n"
       "  --bench        time the C path and, where there is one, the GPU\n"
       "  --json FILE    with --bench: write the figures there\n"
       "  --kernel NAME  this kernel only\n"
-      "  --seed N       the random content of an earlier run");
+      "  --seed N       the random content of an earlier run\n"
+      "  --most-pixels N  pictures of at most so many pixels, for slow checkers");
 }
 
 typedef struct settings
@@ -378,6 +389,8 @@ parse_options (int argc, char **argv)
       options.kernel = argv[++i];
     } else if (strcmp (argv[i], "--seed") == 0 && value) {
       seed = strtoull (argv[++i], NULL, 0);
+    } else if (strcmp (argv[i], "--most-pixels") == 0 && value) {
+      most_pixels = atoi (argv[++i]);
     } else {
       usage ();
       exit (strcmp (argv[i], "--help") == 0 ? 0 : 2);
