@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The CUDA driver, opened at run time.  One line per function with its literal exported name; own
- * minimal types, so that no toolkit is needed to build.  Private to engine/backend_cuda.c and tests. */
+ * minimal types, so that no toolkit is needed to build.  Private to the CUDA backend and tests. */
 #ifndef CSF_CUDA_DL_H
 #define CSF_CUDA_DL_H
 

@@ -131,7 +131,7 @@ START_TEST (auto_without_a_device_runs_on_the_cpu_and_says_why)
   fake_setting ("DEVICES", 1);
   fake_setting ("DRIVER_VERSION", 11080);
   expect_cpu_with_warning (pipeline, "11.8");
-  fake_setting ("DRIVER_VERSION", 12040);
+  fake_setting ("DRIVER_VERSION", 13000);
   pipeline_run (pipeline);
   backend = stats_string (pipeline_get (pipeline, "x"), "backend");
   ck_assert_str_eq (backend, "cuda");
@@ -224,7 +224,7 @@ START_TEST (old_driver_is_an_error)
 
   fake_setting ("DRIVER_VERSION", 11080);
   pipeline_expect_error (pipeline, "12.0", "11.8", "driver", NULL);
-  fake_setting ("DRIVER_VERSION", 12040);
+  fake_setting ("DRIVER_VERSION", 13000);
   pipeline_run (pipeline);
   pipeline_free (pipeline);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the two files of the CUDA backend share: the device, entering its context, and turning driver
+ * results into errors.  backend_cuda.c has devices, backend_cuda_session.c the work on frames; no other
+ * file makes driver calls. */
+#ifndef CSF_BACKEND_CUDA_H
+#define CSF_BACKEND_CUDA_H
+
+#include "backend.h"
+#include "cuda_dl.h"
+
+typedef struct cuda_device
+{
+  csf_device base;
+  const cuda_driver *cu;
+  cu_device device;
+  cu_context context;           /* the primary one */
+  int capability;               /* 90 for 9.0 */
+  int driver_version;
+  bool can_register;
+} cuda_device;
+
+/* What a driver result means. */
+csf_status cuda_status (cu_result code);
+
+/* Fills *error with the driver's words and returns the status. */
+csf_status cuda_error (const cuda_driver * cu, csf_error * error, csf_stage stage, uint64_t frame,
+    cu_result code, const char *call);
+
+/* In a function with `cu`, `error`, `status` and a label `fail`: a failing call sets status and jumps. */
+#define CU(stage, frame, name, ...) \
+  do { \
+    cu_result cu_code = cu->name (__VA_ARGS__); \
+    if (cu_code != CU_SUCCESS) { \
+      status = cuda_error (cu, error, stage, frame, cu_code, "cu" #name); \
+      goto fail; \
+    } \
+  } while (0)
+
+/* Makes the device's context current for this thread, until cuda_leave. */
+csf_status cuda_enter (cuda_device * device, csf_error * error, csf_stage stage, uint64_t frame);
+void cuda_leave (cuda_device * device);
+
+/* The session part of the table. */
+csf_status cuda_session_open (csf_device * device, const csf_config * config, csf_session ** session,
+    csf_error * error);
+void cuda_session_close (csf_session * session);
+csf_status cuda_start (csf_session * session, unsigned slot, const csf_job * job, uint64_t run,
+    bool first, csf_error * error);
+csf_status cuda_wait (csf_session * session, unsigned slot, uint64_t timeout_ns, csf_error * error);
+void cuda_get_times (csf_session * session, unsigned slot, csf_times * times);
+uint64_t cuda_get_device_bytes (csf_session * session);
+
+#endif

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The CUDA backend's work on frames: one non-blocking stream a slot, on which upload, kernel and download
+ * of a frame follow one another.  Knows no pixels. */
+#include <assert.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend_cuda.h"
+
+/* CUDA version of the toolkit that compiled the device code (13000 for 13.0), 0 when none did. */
+#ifndef CSF_CUDA_TOOLKIT
+#define CSF_CUDA_TOOLKIT 0
+#endif
+
+#define MAX_FUNCTIONS 16
+
+/* A frame of 1080p takes the bus about this long: looking again at once costs less than the 60 us and
+ * more that a sleeping thread needs to come back, so that the next frame starts in time. */
+#define POLL_NS 100000u
+#define FIRST_SLEEP_NS 20000u
+#define LAST_SLEEP_NS 400000u
+
+enum
+{
+  MARK_START,
+  MARK_UPLOAD,
+  MARK_KERNEL,
+  MARK_DOWNLOAD,
+  N_MARKS
+};
+
+/* Written by the submit thread while the slot is free or starting, read by the retire thread after. */
+typedef struct cuda_slot
+{
+  cu_stream stream;
+  cu_event done;
+  cu_event marks[N_MARKS];
+  cu_deviceptr in, out;
+  uint64_t frame;
+  bool recorded;                /* done marks this job's end; otherwise ask the stream */
+  bool timed;
+  uint64_t run;
+} cuda_slot;
+
+typedef struct cached_function
+{
+  const char *symbol;
+  cu_function function;
+} cached_function;
+
+typedef struct cuda_session
+{
+  csf_session base;
+  cuda_device *device;
+  const csfk_kernel *kernel;
+  csf_layout in, out;
+  cu_module module;
+  cu_event run_base;
+  uint64_t device_bytes;
+  cached_function functions[MAX_FUNCTIONS];     /* submit thread */
+  unsigned n_functions;
+  unsigned n_slots;
+  cuda_slot slots[];
+} cuda_session;
+
+typedef struct launcher
+{
+  csfk_launcher base;
+  cuda_session *session;
+  cuda_slot *slot;
+  csf_error *error;
+  bool failed;                  /* error is filled */
+} launcher;
+
+static uint64_t
+now_ns (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_MONOTONIC, &now);
+  return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+/* ---- session ----------------------------------------------------------------------------------- */
+
+static void
+free_slot (const cuda_driver *cu, cuda_slot *slot)
+{
+  if (slot->stream != NULL)
+    cu->StreamDestroy (slot->stream);
+  if (slot->done != NULL)
+    cu->EventDestroy (slot->done);
+  for (int m = 0; m < N_MARKS; m++)
+    if (slot->marks[m] != NULL)
+      cu->EventDestroy (slot->marks[m]);
+  if (slot->in != 0)
+    cu->MemFree (slot->in);
+  if (slot->out != 0)
+    cu->MemFree (slot->out);
+}
+
+void
+cuda_session_close (csf_session *base)
+{
+  cuda_session *session = (cuda_session *) base;
+  const cuda_driver *cu = session->device->cu;
+
+  /* A dead context refuses to be entered, and has nothing left to free. */
+  if (cuda_enter (session->device, NULL, CSF_STAGE_CLOSE, CSF_NO_FRAME) == CSF_OK) {
+    for (unsigned i = 0; i < session->n_slots; i++)
+      free_slot (cu, &session->slots[i]);
+    if (session->run_base != NULL)
+      cu->EventDestroy (session->run_base);
+    if (session->module != NULL)
+      cu->ModuleUnload (session->module);
+    cuda_leave (session->device);
+  }
+  free (session);
+}
+
+static csf_status
+load_module (cuda_session *session, csf_error *error)
+{
+  cuda_device *device = session->device;
+  const csfk_blob *code = session->kernel->device_code;
+  cu_result result;
+
+  if (code == NULL || code->size == 0)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "this build has no GPU code for kernel \"%s\"; build with nvcc on the PATH, or use the CPU",
+        session->kernel->name);
+  if (CSF_CUDA_TOOLKIT / 1000 > device->driver_version / 1000)
+    return csf_error_set (error, CSF_ERROR_DRIVER, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "expected a driver for CUDA %d, since CUDA %d.%d compiled the kernels, this one runs up to "
+        "%d.%d; install NVIDIA driver %s or newer, or build with CUDA %d", CSF_CUDA_TOOLKIT / 1000,
+        CSF_CUDA_TOOLKIT / 1000, CSF_CUDA_TOOLKIT % 1000 / 10, device->driver_version / 1000,
+        device->driver_version % 1000 / 10, CSF_CUDA_TOOLKIT >= 13000 ? "R580" : "R525",
+        device->driver_version / 1000);
+  result = device->cu->ModuleLoadData (&session->module, code->data);
+  if (result == CU_ERROR_NO_BINARY_FOR_GPU || result == CU_ERROR_UNSUPPORTED_PTX_VERSION)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, result,
+        "kernel \"%s\" has no code for compute capability %d.%d of \"%s\"; build with "
+        "-Dcuda-arch=%d", session->kernel->name, device->capability / 10, device->capability % 10,
+        device->base.info.name, device->capability);
+  if (result != CU_SUCCESS)
+    return cuda_error (device->cu, error, CSF_STAGE_OPEN, CSF_NO_FRAME, result,
+        "cuModuleLoadData");
+  return CSF_OK;
+}
+
+static csf_status
+alloc_device (cuda_session *session, cu_deviceptr *memory, size_t size, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  cu_result code = cu->MemAlloc (memory, size);
+
+  if (code == CU_ERROR_OUT_OF_MEMORY) {
+    size_t free_bytes = 0, total = 0;
+
+    cu->MemGetInfo (&free_bytes, &total);
+    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, code,
+        "expected %.1f MiB of GPU memory for %u streams, %.1f MiB were free on \"%s\"; lower "
+        "num-streams or free memory",
+        (double) (session->in.size + session->out.size) * session->n_slots / 1048576.0,
+        session->n_slots, (double) free_bytes / 1048576.0, session->device->base.info.name);
+  }
+  if (code != CU_SUCCESS)
+    return cuda_error (cu, error, CSF_STAGE_OPEN, CSF_NO_FRAME, code, "cuMemAlloc");
+  session->device_bytes += size;
+  return CSF_OK;
+}
+
+static csf_status
+open_slot (cuda_session *session, cuda_slot *slot, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = alloc_device (session, &slot->in, session->in.size, error);
+
+  if (status == CSF_OK)
+    status = alloc_device (session, &slot->out, session->out.size, error);
+  if (status != CSF_OK)
+    return status;
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, StreamCreate, &slot->stream, CU_STREAM_NON_BLOCKING);
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->done, CU_EVENT_DISABLE_TIMING);
+  for (int m = 0; m < N_MARKS; m++)
+    CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->marks[m], CU_EVENT_DEFAULT);
+fail:
+  return status;
+}
+
+csf_status
+cuda_session_open (csf_device *base, const csf_config *config, csf_session **result,
+    csf_error *error)
+{
+  cuda_device *device = (cuda_device *) base;
+  const cuda_driver *cu = device->cu;
+  cuda_session *session =
+      calloc (1, sizeof *session + config->num_streams * sizeof (cuda_slot));
+  csf_status status;
+
+  if (session == NULL)
+    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "no memory left");
+  session->device = device;
+  session->kernel = config->kernel;
+  session->in = config->in;
+  session->out = config->out;
+  session->n_slots = config->num_streams;
+  status = cuda_enter (device, error, CSF_STAGE_OPEN, CSF_NO_FRAME);
+  if (status != CSF_OK) {
+    free (session);
+    return status;
+  }
+  status = load_module (session, error);
+  if (status != CSF_OK)
+    goto fail;
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &session->run_base, CU_EVENT_DEFAULT);
+  for (unsigned i = 0; i < session->n_slots; i++) {
+    status = open_slot (session, &session->slots[i], error);
+    if (status != CSF_OK)
+      goto fail;
+  }
+  cuda_leave (device);
+  *result = &session->base;
+  return CSF_OK;
+
+fail:
+  cuda_leave (device);
+  cuda_session_close (&session->base);
+  return status;
+}
+
+/* ---- a frame ----------------------------------------------------------------------------------- */
+
+typedef enum direction
+{
+  TO_DEVICE,
+  TO_HOST
+} direction;
+
+/* True when the host picture lies as the device memory does, so that one copy moves all planes.  What
+ * lies between the rows is read on the way up, and never written on the way down. */
+static bool
+is_one_block (const csfk_image *host, const csf_layout *layout, direction way)
+{
+  for (int p = 0; p < host->n_planes; p++) {
+    const csfk_plane *plane = &host->plane[p];
+    const csfk_plane *device = &layout->image.plane[p];
+
+    if (plane->stride != device->stride
+        || (size_t) (plane->data - host->plane[0].data) != layout->offset[p] - layout->offset[0])
+      return false;
+    if (way == TO_HOST && plane->stride != plane->row_bytes)
+      return false;
+    if (p > 0) {
+      size_t end = layout->offset[p - 1]
+          + (size_t) layout->image.plane[p - 1].stride * (size_t) layout->image.plane[p - 1].rows;
+
+      if (layout->offset[p] != end)
+        return false;
+    }
+  }
+  return true;
+}
+
+static csf_status
+copy_planes (cuda_session *session, cuda_slot *slot, const csfk_image *host,
+    const csf_layout *layout, cu_deviceptr memory, direction way, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_stage stage = way == TO_DEVICE ? CSF_STAGE_UPLOAD : CSF_STAGE_DOWNLOAD;
+  csf_status status = CSF_OK;
+
+  if (is_one_block (host, layout, way)) {
+    int last = host->n_planes - 1;
+    const csfk_plane *plane = &layout->image.plane[last];
+    size_t bytes = layout->offset[last] - layout->offset[0]
+        + (size_t) (plane->rows - 1) * (size_t) plane->stride + (size_t) plane->row_bytes;
+
+    if (way == TO_DEVICE)
+      CU (stage, slot->frame, MemcpyHtoDAsync, memory + layout->offset[0], host->plane[0].data,
+          bytes, slot->stream);
+    else
+      CU (stage, slot->frame, MemcpyDtoHAsync, host->plane[0].data, memory + layout->offset[0],
+          bytes, slot->stream);
+    return CSF_OK;
+  }
+  for (int p = 0; p < host->n_planes; p++) {
+    const csfk_plane *plane = &host->plane[p];
+    cu_memcpy_2d copy = {
+      .width_bytes = (size_t) plane->row_bytes,
+      .height = (size_t) plane->rows,
+    };
+
+    if (way == TO_DEVICE) {
+      copy.src_type = CU_MEMORYTYPE_HOST;
+      copy.src_host = plane->data;
+      copy.src_pitch = (size_t) plane->stride;
+      copy.dst_type = CU_MEMORYTYPE_DEVICE;
+      copy.dst_device = memory + layout->offset[p];
+      copy.dst_pitch = (size_t) layout->image.plane[p].stride;
+    } else {
+      copy.src_type = CU_MEMORYTYPE_DEVICE;
+      copy.src_device = memory + layout->offset[p];
+      copy.src_pitch = (size_t) layout->image.plane[p].stride;
+      copy.dst_type = CU_MEMORYTYPE_HOST;
+      copy.dst_host = plane->data;
+      copy.dst_pitch = (size_t) plane->stride;
+    }
+    CU (stage, slot->frame, Memcpy2DAsync, &copy, slot->stream);
+  }
+fail:
+  return status;
+}
+
+static cu_function
+find_function (cuda_session *session, const char *symbol, cu_result *code)
+{
+  cu_function function = NULL;
+
+  for (unsigned i = 0; i < session->n_functions; i++)
+    if (strcmp (session->functions[i].symbol, symbol) == 0)
+      return session->functions[i].function;
+  *code = session->device->cu->ModuleGetFunction (&function, session->module, symbol);
+  if (*code == CU_SUCCESS && session->n_functions < MAX_FUNCTIONS) {
+    session->functions[session->n_functions].symbol = symbol;
+    session->functions[session->n_functions].function = function;
+    session->n_functions++;
+  }
+  return function;
+}
+
+static int
+launch (csfk_launcher *base, const char *symbol, csfk_dim grid, csfk_dim block,
+    unsigned shared_bytes, const void *args, unsigned args_size)
+{
+  launcher *self = (launcher *) base;
+  const cuda_driver *cu = self->session->device->cu;
+  void *params[] = { (void *) args };
+  cu_result code = CU_SUCCESS;
+  cu_function function = find_function (self->session, symbol, &code);
+
+  if (code != CU_SUCCESS) {
+    self->failed = true;
+    cuda_error (cu, self->error, CSF_STAGE_KERNEL, self->slot->frame, code,
+        "cuModuleGetFunction");
+    return code;
+  }
+  code = cu->LaunchKernel (function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+      shared_bytes, self->slot->stream, params, NULL);
+  if (code != CU_SUCCESS) {
+    self->failed = true;
+    cuda_error (cu, self->error, CSF_STAGE_KERNEL, self->slot->frame, code, "cuLaunchKernel");
+  }
+  return code;
+}
+
+static csfk_image
+on_device (const csf_layout *layout, cu_deviceptr memory)
+{
+  csfk_image image = layout->image;
+
+  for (int p = 0; p < image.n_planes; p++)
+    image.plane[p].data = (unsigned char *) (uintptr_t) (memory + layout->offset[p]);
+  return image;
+}
+
+static csf_status
+run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
+{
+  launcher self = {
+    .base.launch = launch,
+    .session = session,
+    .slot = slot,
+    .error = error,
+  };
+  csfk_frame frame;
+  int code;
+
+  frame.in = on_device (&session->in, slot->in);
+  frame.out = on_device (&session->out, slot->out);
+  frame.in.range = job->in.range;
+  frame.in.matrix = job->in.matrix;
+  frame.out.range = job->out.range;
+  frame.out.matrix = job->out.matrix;
+  frame.params = job->params;
+  code = session->kernel->enqueue (&frame, &self.base);
+  if (code != 0 && !self.failed)
+    return csf_error_set (error, CSF_ERROR_DEVICE, CSF_STAGE_KERNEL, job->frame, 0,
+        "enqueue of kernel \"%s\" returned %d without a failed launch", session->kernel->name, code);
+  return code == 0 ? CSF_OK : cuda_status (code);
+}
+
+static csf_status
+enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
+    csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = CSF_OK;
+
+  if (first)
+    CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, session->run_base, slot->stream);
+  if (slot->timed)
+    CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_START], slot->stream);
+  status = copy_planes (session, slot, &job->in, &session->in, slot->in, TO_DEVICE, error);
+  if (status != CSF_OK)
+    return status;
+  if (slot->timed)
+    CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_UPLOAD], slot->stream);
+  status = run_kernel (session, slot, job, error);
+  if (status != CSF_OK)
+    return status;
+  if (slot->timed)
+    CU (CSF_STAGE_KERNEL, job->frame, EventRecord, slot->marks[MARK_KERNEL], slot->stream);
+  status = copy_planes (session, slot, &job->out, &session->out, slot->out, TO_HOST, error);
+  if (status != CSF_OK)
+    return status;
+  if (slot->timed)
+    CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->marks[MARK_DOWNLOAD], slot->stream);
+  CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->done, slot->stream);
+  slot->recorded = true;
+fail:
+  return status;
+}
+
+csf_status
+cuda_start (csf_session *base, unsigned index, const csf_job *job, uint64_t run, bool first,
+    csf_error *error)
+{
+  cuda_session *session = (cuda_session *) base;
+  cuda_slot *slot = &session->slots[index];
+  csf_status status = cuda_enter (session->device, error, CSF_STAGE_UPLOAD, job->frame);
+
+  slot->frame = job->frame;
+  slot->recorded = false;
+  slot->timed = run != 0;
+  slot->run = run;
+  if (status != CSF_OK)
+    return status;
+  status = enqueue (session, slot, job, first && run != 0, error);
+  cuda_leave (session->device);
+  return status;
+}
+
+static void
+pause_briefly (void)
+{
+#if defined (__x86_64__) || defined (__i386__)
+  for (int i = 0; i < 16; i++)
+    __builtin_ia32_pause ();
+#else
+  sched_yield ();
+#endif
+}
+
+/* Waits for nothing that could keep it: the driver's own waits cannot be woken. */
+csf_status
+cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *error)
+{
+  cuda_session *session = (cuda_session *) base;
+  cuda_slot *slot = &session->slots[index];
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = cuda_enter (session->device, error, CSF_STAGE_WAIT, slot->frame);
+  uint64_t begin = now_ns (), sleep_ns = FIRST_SLEEP_NS;
+
+  if (status != CSF_OK)
+    return status;
+  for (;;) {
+    cu_result code = slot->recorded ? cu->EventQuery (slot->done) : cu->StreamQuery (slot->stream);
+    uint64_t waited;
+
+    if (code == CU_SUCCESS)
+      break;
+    if (code != CU_ERROR_NOT_READY) {
+      status = cuda_error (cu, error, CSF_STAGE_WAIT, slot->frame, code,
+          slot->recorded ? "cuEventQuery" : "cuStreamQuery");
+      break;
+    }
+    waited = now_ns () - begin;
+    if (waited >= timeout_ns) {
+      status = CSF_AGAIN;
+      break;
+    }
+    if (waited < POLL_NS) {
+      pause_briefly ();
+    } else {
+      struct timespec step = {.tv_nsec = (long) sleep_ns };
+
+      clock_nanosleep (CLOCK_MONOTONIC, 0, &step, NULL);
+      if (sleep_ns < LAST_SLEEP_NS)
+        sleep_ns += sleep_ns / 2;
+    }
+  }
+  cuda_leave (session->device);
+  return status;
+}
+
+void
+cuda_get_times (csf_session *base, unsigned index, csf_times *times)
+{
+  cuda_session *session = (cuda_session *) base;
+  cuda_slot *slot = &session->slots[index];
+  const cuda_driver *cu = session->device->cu;
+  double *const ends[N_MARKS] = {
+    &times->start, &times->upload, &times->kernel, &times->download
+  };
+
+  if (!slot->timed || cuda_enter (session->device, NULL, CSF_STAGE_WAIT, slot->frame) != CSF_OK)
+    return;
+  times->valid = true;
+  times->run = slot->run;
+  for (int m = 0; m < N_MARKS; m++) {
+    float milliseconds = 0;
+
+    if (cu->EventElapsedTime (&milliseconds, session->run_base, slot->marks[m]) != CU_SUCCESS)
+      times->valid = false;
+    *ends[m] = (double) milliseconds * 1e6;
+  }
+  cuda_leave (session->device);
+}
+
+uint64_t
+cuda_get_device_bytes (csf_session *base)
+{
+  return ((cuda_session *) base)->device_bytes;
+}
