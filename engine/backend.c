@@ -47,6 +47,16 @@ csf_device_probe (csf_backend_type backend, int id, csf_error *error)
   return backends[backend]->probe (id, error);
 }
 
+static void
+device_init (csf_device *device, const csf_backend_ops *ops)
+{
+  device->ops = ops;
+  device->info.backend = ops->type;
+  device->info.backend_name = ops->name;
+  device->info.pins = ops->pin != NULL;
+  atomic_init (&device->refs, 1);
+}
+
 csf_status
 csf_device_open (csf_backend_type backend, int id, csf_device **device, csf_error *error)
 {
@@ -57,14 +67,29 @@ csf_device_open (csf_backend_type backend, int id, csf_device **device, csf_erro
   ops = backends[backend];
   *device = NULL;
   status = ops->open (id, device, error);
-  if (status != CSF_OK)
-    return status;
-  (*device)->ops = ops;
-  (*device)->info.backend = ops->type;
-  (*device)->info.backend_name = ops->name;
-  (*device)->info.pins = ops->pin != NULL;
-  atomic_init (&(*device)->refs, 1);
-  return CSF_OK;
+  if (status == CSF_OK)
+    device_init (*device, ops);
+  return status;
+}
+
+csf_status
+csf_device_open_context (void *context, void (*release) (void *owner), void *owner,
+    csf_device **device, csf_error *error)
+{
+  csf_status status;
+
+  assert (context != NULL);
+  *device = NULL;
+  status = csf_backend_cuda.open_context (context, release, owner, device, error);
+  if (status == CSF_OK)
+    device_init (*device, &csf_backend_cuda);
+  return status;
+}
+
+void *
+csf_device_get_context (const csf_device *device)
+{
+  return device->ops->get_context == NULL ? NULL : device->ops->get_context (device);
 }
 
 csf_device *

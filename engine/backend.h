@@ -47,6 +47,11 @@ struct csf_backend_ops
   csf_status (*open) (int id, csf_device ** device, csf_error * error);
   void (*close) (csf_device * device);
 
+  /* optional, both or none: see csf_device_open_context and csf_device_get_context. */
+  csf_status (*open_context) (void *context, void (*release) (void *owner), void *owner,
+      csf_device ** device, csf_error * error);
+  void *(*get_context) (const csf_device * device);
+
   /* optional (a device that does not pin has neither); any thread.  Pins or unpins a range in place. */
   csf_status (*pin) (csf_device * device, void *data, size_t size, csf_error * error);
   void (*unpin) (csf_device * device, void *data);

@@ -143,27 +143,14 @@ cuda_probe (int id, csf_error *error)
   return status != CSF_OK ? status : choose_device (cu, &id, &device, error);
 }
 
+/* What there is to know of self->device. */
 static csf_status
-cuda_open (int id, csf_device **result, csf_error *error)
+read_device (cuda_device *self, csf_error *error)
 {
-  const cuda_driver *cu;
-  cuda_device *self;
-  int version, major, minor, can_register;
-  csf_status status = init_driver (&cu, &version, error);
+  const cuda_driver *cu = self->cu;
+  int major, minor, can_register;
+  csf_status status = CSF_OK;
 
-  if (status != CSF_OK)
-    return status;
-  self = calloc (1, sizeof *self);
-  if (self == NULL)
-    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "no memory left");
-  self->cu = cu;
-  self->driver_version = version;
-  self->base.info.default_streams = 3;
-  status = choose_device (cu, &id, &self->device, error);
-  if (status != CSF_OK)
-    goto fail;
-  self->base.info.id = id;
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetName, self->base.info.name,
       sizeof self->base.info.name, self->device);
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetAttribute, &major,
@@ -174,6 +161,46 @@ cuda_open (int id, csf_device **result, csf_error *error)
       CU_ATTRIBUTE_HOST_REGISTER_SUPPORTED, self->device);
   self->capability = major * 10 + minor;
   self->can_register = can_register != 0;
+fail:
+  return status;
+}
+
+/* A device structure without a device yet. */
+static csf_status
+new_device (cuda_device **self, csf_error *error)
+{
+  const cuda_driver *cu;
+  int version;
+  csf_status status = init_driver (&cu, &version, error);
+
+  if (status != CSF_OK)
+    return status;
+  *self = calloc (1, sizeof **self);
+  if (*self == NULL)
+    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "no memory left");
+  (*self)->cu = cu;
+  (*self)->driver_version = version;
+  (*self)->base.info.default_streams = 3;
+  return CSF_OK;
+}
+
+static csf_status
+cuda_open (int id, csf_device **result, csf_error *error)
+{
+  cuda_device *self;
+  const cuda_driver *cu;
+  csf_status status = new_device (&self, error);
+
+  if (status != CSF_OK)
+    return status;
+  cu = self->cu;
+  status = choose_device (cu, &id, &self->device, error);
+  if (status == CSF_OK)
+    status = read_device (self, error);
+  if (status != CSF_OK)
+    goto fail;
+  self->base.info.id = id;
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DevicePrimaryCtxRetain, &self->context, self->device);
   *result = &self->base;
   return CSF_OK;
@@ -183,12 +210,67 @@ fail:
   return status;
 }
 
+/* The number under which cuDeviceGet gives this device. */
+static int
+device_number (const cuda_driver *cu, cu_device device)
+{
+  cu_device other;
+
+  for (int id = 0; cu->DeviceGet (&other, id) == CU_SUCCESS; id++)
+    if (other == device)
+      return id;
+  return 0;
+}
+
+static csf_status
+cuda_open_context (void *context, void (*release) (void *owner), void *owner, csf_device **result,
+    csf_error *error)
+{
+  cuda_device *self;
+  const cuda_driver *cu;
+  csf_status status = new_device (&self, error);
+
+  if (status != CSF_OK) {
+    release (owner);
+    return status;
+  }
+  cu = self->cu;
+  self->context = context;
+  status = cuda_enter (self, error, CSF_STAGE_OPEN, CSF_NO_FRAME);
+  if (status != CSF_OK)
+    goto out;
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, CtxGetDevice, &self->device);
+  status = read_device (self, error);
+fail:
+  cuda_leave (self);
+out:
+  if (status != CSF_OK) {
+    free (self);
+    release (owner);
+    return status;
+  }
+  self->base.info.id = device_number (cu, self->device);
+  self->release = release;
+  self->owner = owner;
+  *result = &self->base;
+  return CSF_OK;
+}
+
+static void *
+cuda_get_context (const csf_device *device)
+{
+  return ((const cuda_device *) device)->context;
+}
+
 static void
 cuda_close (csf_device *device)
 {
   cuda_device *self = (cuda_device *) device;
 
-  self->cu->DevicePrimaryCtxRelease (self->device);
+  if (self->release != NULL)
+    self->release (self->owner);
+  else
+    self->cu->DevicePrimaryCtxRelease (self->device);
   free (self);
 }
 
@@ -253,6 +335,8 @@ const csf_backend_ops csf_backend_cuda = {
   .probe = cuda_probe,
   .open = cuda_open,
   .close = cuda_close,
+  .open_context = cuda_open_context,
+  .get_context = cuda_get_context,
   .pin = cuda_pin,
   .unpin = cuda_unpin,
   .alloc_pinned = cuda_alloc_pinned,

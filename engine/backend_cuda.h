@@ -13,7 +13,9 @@ typedef struct cuda_device
   csf_device base;
   const cuda_driver *cu;
   cu_device device;
-  cu_context context;           /* the primary one */
+  cu_context context;           /* the primary one, unless someone else's */
+  void (*release) (void *owner);        /* of someone else's context, NULL for the primary one */
+  void *owner;
   int capability;               /* 90 for 9.0 */
   int driver_version;
   bool can_register;

@@ -37,7 +37,8 @@ typedef struct cuda_slot
   cu_stream stream;
   cu_event done;
   cu_event marks[N_MARKS];
-  cu_deviceptr in, out;
+  cu_event fence;
+  cu_deviceptr in, out;         /* 0 where jobs bring device memory */
   uint64_t frame;
   bool recorded;                /* done marks this job's end; otherwise ask the stream */
   bool timed;
@@ -58,7 +59,7 @@ typedef struct cuda_session
   csf_layout in, out;
   cu_module module;
   cu_event run_base;
-  uint64_t device_bytes;
+  uint64_t slot_bytes, device_bytes;    /* of a slot; of all, so far */
   cached_function functions[MAX_FUNCTIONS];     /* submit thread */
   unsigned n_functions;
   unsigned n_slots;
@@ -92,6 +93,8 @@ free_slot (const cuda_driver *cu, cuda_slot *slot)
     cu->StreamDestroy (slot->stream);
   if (slot->done != NULL)
     cu->EventDestroy (slot->done);
+  if (slot->fence != NULL)
+    cu->EventDestroy (slot->fence);
   for (int m = 0; m < N_MARKS; m++)
     if (slot->marks[m] != NULL)
       cu->EventDestroy (slot->marks[m]);
@@ -163,7 +166,7 @@ alloc_device (cuda_session *session, cu_deviceptr *memory, size_t size, csf_erro
     return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, code,
         "expected %.1f MiB of GPU memory for %u streams, %.1f MiB were free on \"%s\"; lower "
         "num-streams or free memory",
-        (double) (session->in.size + session->out.size) * session->n_slots / 1048576.0,
+        (double) session->slot_bytes * session->n_slots / 1048576.0,
         session->n_slots, (double) free_bytes / 1048576.0, session->device->base.info.name);
   }
   if (code != CU_SUCCESS)
@@ -173,17 +176,20 @@ alloc_device (cuda_session *session, cu_deviceptr *memory, size_t size, csf_erro
 }
 
 static csf_status
-open_slot (cuda_session *session, cuda_slot *slot, csf_error *error)
+open_slot (cuda_session *session, cuda_slot *slot, const csf_config *config, csf_error *error)
 {
   const cuda_driver *cu = session->device->cu;
-  csf_status status = alloc_device (session, &slot->in, session->in.size, error);
+  csf_status status = CSF_OK;
 
-  if (status == CSF_OK)
+  if (!config->in_on_device)
+    status = alloc_device (session, &slot->in, session->in.size, error);
+  if (status == CSF_OK && !config->out_on_device)
     status = alloc_device (session, &slot->out, session->out.size, error);
   if (status != CSF_OK)
     return status;
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, StreamCreate, &slot->stream, CU_STREAM_NON_BLOCKING);
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->done, CU_EVENT_DISABLE_TIMING);
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->fence, CU_EVENT_DISABLE_TIMING);
   for (int m = 0; m < N_MARKS; m++)
     CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->marks[m], CU_EVENT_DEFAULT);
 fail:
@@ -208,6 +214,8 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
   session->in = config->in;
   session->out = config->out;
   session->n_slots = config->num_streams;
+  session->slot_bytes = (config->in_on_device ? 0 : config->in.size)
+      + (config->out_on_device ? 0 : config->out.size);
   status = cuda_enter (device, error, CSF_STAGE_OPEN, CSF_NO_FRAME);
   if (status != CSF_OK) {
     free (session);
@@ -218,7 +226,7 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
     goto fail;
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &session->run_base, CU_EVENT_DEFAULT);
   for (unsigned i = 0; i < session->n_slots; i++) {
-    status = open_slot (session, &session->slots[i], error);
+    status = open_slot (session, &session->slots[i], config, error);
     if (status != CSF_OK)
       goto fail;
   }
@@ -357,10 +365,17 @@ launch (csfk_launcher *base, const char *symbol, csfk_dim grid, csfk_dim block,
   return code;
 }
 
+/* The picture as the kernel sees it: in the slot's memory, or where the job has it. */
 static csfk_image
-on_device (const csf_layout *layout, cu_deviceptr memory)
+on_device (const csf_layout *layout, cu_deviceptr memory, const csfk_image *job,
+    csf_memory where)
 {
   csfk_image image = layout->image;
+
+  if (where == CSF_MEMORY_DEVICE)
+    return *job;
+  image.range = job->range;
+  image.matrix = job->matrix;
 
   for (int p = 0; p < image.n_planes; p++)
     image.plane[p].data = (unsigned char *) (uintptr_t) (memory + layout->offset[p]);
@@ -379,12 +394,8 @@ run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_erro
   csfk_frame frame;
   int code;
 
-  frame.in = on_device (&session->in, slot->in);
-  frame.out = on_device (&session->out, slot->out);
-  frame.in.range = job->in.range;
-  frame.in.matrix = job->in.matrix;
-  frame.out.range = job->out.range;
-  frame.out.matrix = job->out.matrix;
+  frame.in = on_device (&session->in, slot->in, &job->in, job->in_memory);
+  frame.out = on_device (&session->out, slot->out, &job->out, job->out_memory);
   frame.params = job->params;
   code = session->kernel->enqueue (&frame, &self.base);
   if (code != 0 && !self.failed)
@@ -400,11 +411,17 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
   const cuda_driver *cu = session->device->cu;
   csf_status status = CSF_OK;
 
+  /* One event will do: a stream waits for what it marked when it was told to. */
+  for (unsigned i = 0; i < job->n_fences; i++) {
+    CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->fence, job->fences[i]);
+    CU (CSF_STAGE_UPLOAD, job->frame, StreamWaitEvent, slot->stream, slot->fence, 0);
+  }
   if (first)
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, session->run_base, slot->stream);
   if (slot->timed)
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_START], slot->stream);
-  status = copy_planes (session, slot, &job->in, &session->in, slot->in, TO_DEVICE, error);
+  if (job->in_memory == CSF_MEMORY_HOST)
+    status = copy_planes (session, slot, &job->in, &session->in, slot->in, TO_DEVICE, error);
   if (status != CSF_OK)
     return status;
   if (slot->timed)
@@ -414,7 +431,8 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     return status;
   if (slot->timed)
     CU (CSF_STAGE_KERNEL, job->frame, EventRecord, slot->marks[MARK_KERNEL], slot->stream);
-  status = copy_planes (session, slot, &job->out, &session->out, slot->out, TO_HOST, error);
+  if (job->out_memory == CSF_MEMORY_HOST)
+    status = copy_planes (session, slot, &job->out, &session->out, slot->out, TO_HOST, error);
   if (status != CSF_OK)
     return status;
   if (slot->timed)

@@ -86,6 +86,14 @@ typedef struct csf_device_info
  * context; several opens of one device share it.  May take seconds.  *device gets one reference. */
 csf_status csf_device_open (csf_backend_type backend, int id, csf_device ** device, csf_error * error);
 
+/* Opens the device that a CUcontext of someone else belongs to; that context is used as it is.
+ * release (owner) is called when the device no longer needs it, also when this fails. */
+csf_status csf_device_open_context (void *context, void (*release) (void *owner), void *owner,
+    csf_device ** device, csf_error * error);
+
+/* The CUcontext the device works in; NULL on the CPU.  Valid as long as the device. */
+void *csf_device_get_context (const csf_device * device);
+
 /* Tells whether csf_device_open would find its device, without creating a context on it. */
 csf_status csf_device_probe (csf_backend_type backend, int id, csf_error * error);
 
@@ -106,14 +114,28 @@ typedef struct csf_layout
   size_t size;                          /* bytes of the block */
 } csf_layout;
 
-/* One frame's work.  `in` and `out` describe host memory that stays valid and untouched until the job
- * was retired or released; their size and format equal the engine's layouts, their strides may
- * differ. */
+/* Where a picture lies.  Device memory belongs to the engine's device and context: its planes' data are
+ * device addresses, and nothing is copied on that side. */
+typedef enum csf_memory
+{
+  CSF_MEMORY_HOST = 0,
+  CSF_MEMORY_DEVICE
+} csf_memory;
+
+#define CSF_MAX_FENCES 2
+
+/* One frame's work.  `in` and `out` describe memory that stays valid and untouched until the job was
+ * retired or released; their size and format equal the engine's layouts, their strides may differ. */
 typedef struct csf_job
 {
   uint64_t frame;               /* the caller's number, for errors */
   csfk_image in, out;
-  /* Whether the device copies from and to that memory directly.  Only devices that pin look: an input
+  csf_memory in_memory, out_memory;
+  /* CUDA streams (CUstream; NULL is the legacy default stream) of the engine's context: the job begins
+   * after all work that they were given before csf_engine_submit. */
+  unsigned n_fences;
+  void *fences[CSF_MAX_FENCES];
+  /* Whether the device copies from and to that host memory directly.  Only devices that pin look: an input
    * that is not pinned is staged in pinned memory of the slot, an output that is not is left to the
    * driver, which makes submit wait for it. */
   bool in_pinned, out_pinned;
@@ -127,7 +149,9 @@ typedef struct csf_config
   csf_hostpool *hostpool;       /* staging memory comes from here; own reference */
   const csfk_kernel *kernel;
   unsigned num_streams;         /* 1..CSF_MAX_STREAMS */
-  csf_layout in, out;           /* how frames lie in device memory */
+  csf_layout in, out;           /* how frames lie in the engine's device memory */
+  /* Jobs bring device memory on that side, so the engine keeps none; host memory is an error then. */
+  bool in_on_device, out_on_device;
 
   /* Called once for each job that is not handed out by csf_engine_retire: nothing uses its memory any
    * more.  From the thread that retires, drains or destroys.  Never NULL. */
@@ -164,8 +188,8 @@ csf_status csf_engine_wait_free (csf_engine * engine);
 csf_status csf_engine_submit (csf_engine * engine, const csf_job * job, bool *staged, csf_error * error);
 
 /* Retire thread: blocks until the oldest job has finished and hands it back; its slot is free then.
- * CSF_OK with result->status telling how the job went; CSF_EMPTY; CSF_INTERRUPTED (the job is still
- * in flight). */
+ * CSF_OK with result->status telling how the job went; CSF_EMPTY; CSF_INTERRUPTED and CSF_ERROR_TIMEOUT
+ * (a device that hangs; result->error says so): the job is still in flight. */
 csf_status csf_engine_retire (csf_engine * engine, csf_result * result);
 
 /* Marks every job in flight: it still runs and is retired, with result.discarded set. */

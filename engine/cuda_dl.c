@@ -27,12 +27,10 @@ load_driver (void)
   };
   void *library = dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 
-  if (library == NULL)
-    library = dlopen ("libcuda.so", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     csf_error_set (&load_error, CSF_ERROR_DRIVER, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "expected the NVIDIA driver's libcuda.so.1, found none (%s); install the NVIDIA driver, or "
-        "in a container start it with the GPU", dlerror ());
+        "the NVIDIA driver's libcuda.so.1 cannot be loaded (%s); install the NVIDIA driver, or in a "
+        "container start it with the GPU", dlerror ());
     return;
   }
   for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {

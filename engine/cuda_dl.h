@@ -84,6 +84,7 @@ enum
   X (DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (cu_context * context, cu_device device)) \
   X (DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (cu_device device)) \
   X (CtxPushCurrent, cuCtxPushCurrent_v2, (cu_context context)) \
+  X (CtxGetDevice, cuCtxGetDevice, (cu_device * device)) \
   X (CtxPopCurrent, cuCtxPopCurrent_v2, (cu_context * context)) \
   X (MemGetInfo, cuMemGetInfo_v2, (size_t *free, size_t *total)) \
   X (MemAlloc, cuMemAlloc_v2, (cu_deviceptr * pointer, size_t bytes)) \
@@ -99,6 +100,7 @@ enum
   X (Memcpy2DAsync, cuMemcpy2DAsync_v2, (const cu_memcpy_2d * copy, cu_stream stream)) \
   X (StreamCreate, cuStreamCreate, (cu_stream * stream, unsigned flags)) \
   X (StreamDestroy, cuStreamDestroy_v2, (cu_stream stream)) \
+  X (StreamWaitEvent, cuStreamWaitEvent, (cu_stream stream, cu_event event, unsigned flags)) \
   X (StreamQuery, cuStreamQuery, (cu_stream stream)) \
   X (EventCreate, cuEventCreate, (cu_event * event, unsigned flags)) \
   X (EventDestroy, cuEventDestroy_v2, (cu_event event)) \

@@ -24,6 +24,8 @@
 /* Timing costs events on the streams: runs of adjacent frames, about 1 frame in 32, and at low rates
  * often enough that a reader always has fresh figures. */
 #define UNTIMED_PER_TIMED 32
+/* No frame takes a device so long: it hangs. */
+#define HANG_NS 10000000000u
 #define RUN_INTERVAL_NS 200000000u
 
 typedef struct slot
@@ -195,6 +197,14 @@ fits_layout (const csfk_image *image, const csf_layout *layout)
   return true;
 }
 
+/* Device memory needs a device; host memory needs a place on the device to copy it to. */
+static bool
+memory_is_usable (const csf_engine *engine, csf_memory memory, bool on_device)
+{
+  return memory == CSF_MEMORY_DEVICE ? csf_device_get_context (engine->config.device) != NULL
+      : !on_device;
+}
+
 static void
 copy_plane (unsigned char *to, int to_stride, const csfk_plane *from)
 {
@@ -283,7 +293,8 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
   slot *target = &engine->slots[index];
   csf_job own = *job;
   bool pins = csf_backend_pins (engine->config.device);
-  bool stages = pins && !job->in_pinned;
+  bool stages = pins && job->in_memory == CSF_MEMORY_HOST && !job->in_pinned;
+  bool copies_out = pins && job->out_memory == CSF_MEMORY_HOST && !job->out_pinned;
   bool first;
   uint64_t run;
   csf_status status;
@@ -296,6 +307,11 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
         "expected a %dx%d frame laid out as negotiated, got one of %dx%d with other planes",
         engine->config.in.image.width, engine->config.in.image.height, job->in.width,
         job->in.height);
+  if (!memory_is_usable (engine, job->in_memory, engine->config.in_on_device)
+      || !memory_is_usable (engine, job->out_memory, engine->config.out_on_device))
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_UPLOAD, job->frame, 0,
+        "the frame's memory is %s; the engine was opened for the other kind",
+        job->in_memory == CSF_MEMORY_DEVICE ? "on a device" : "on the host");
   status = check_not_broken (engine, error);
   if (status == CSF_OK && stages)
     status = stage (engine, target, &own, error);
@@ -307,8 +323,7 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
   run = choose_run (engine, &first);
   target->start_status = csf_backend_start (engine->session, index, &own, run, first,
       &target->start_error);
-  if (pins)
-    atomic_fetch_add (&engine->host_copies, (unsigned) stages + (unsigned) !job->out_pinned);
+  atomic_fetch_add (&engine->host_copies, (unsigned) stages + (unsigned) copies_out);
   atomic_fetch_add (&engine->submitted, 1);
   if (staged != NULL)
     *staged = stages;
@@ -348,13 +363,19 @@ csf_engine_retire (csf_engine *engine, csf_result *result)
 {
   uint64_t count = atomic_load (&engine->retired);
   unsigned index = (unsigned) (count % engine->config.num_streams);
+  uint64_t begin;
 
   if (csf_engine_get_in_flight (engine) == 0)
     return CSF_EMPTY;
   memset (result, 0, sizeof *result);
+  begin = now_ns ();
   do {
     if (atomic_load (&engine->interrupted))
       return CSF_INTERRUPTED;
+    if (csf_backend_pins (engine->config.device) && now_ns () - begin > HANG_NS)
+      return csf_error_set (&result->error, CSF_ERROR_TIMEOUT, CSF_STAGE_WAIT,
+          engine->slots[index].frame, 0, "the device has not finished this frame within %u s; it "
+          "hangs, or other work keeps it; restart the process", (unsigned) (HANG_NS / 1000000000u));
     result->status =
         csf_backend_wait (engine->session, index, WAIT_SLICE_NS, &result->error);
   } while (result->status == CSF_AGAIN);

@@ -381,5 +381,8 @@ csf_hostpool_default_limit (void)
   uint64_t usable = csf_hostpool_usable_memory ("");
 
   /* Without /proc nothing is known: a size that any machine able to run this has. */
-  return usable == NO_LIMIT ? UINT64_C (256) << 20 : usable / 4;
+  if (usable == NO_LIMIT)
+    return UINT64_C (256) << 20;
+  /* What is pinned already is no longer available, and counts against the limit. */
+  return (usable + atomic_load (&pinned_bytes)) / 4;
 }

@@ -3,6 +3,7 @@
  * devices. */
 #include "gstcsfframe.h"
 
+#include "gstcsfpool.h"
 #include "kernels/format.h"
 
 static csfk_range
@@ -97,10 +98,29 @@ map_failure (const gchar * which, GstBuffer * buffer, const GstVideoInfo * info)
       GST_VIDEO_INFO_NAME (info), gst_buffer_get_size (buffer), gst_buffer_n_memory (buffer));
 }
 
+/* Device memory is used where it is, after what its stream has still to do. */
+static gboolean
+map_frame (const GstCsfFormat * format, GstVideoFrame * frame, const GstVideoInfo * info,
+    GstBuffer * buffer, GstMapFlags flags, csf_job * job, csf_memory * memory)
+{
+  gpointer stream = NULL;
+
+  *memory = CSF_MEMORY_HOST;
+  if (gst_csf_cuda_is_device_buffer (buffer, format->context, &stream)) {
+    *memory = CSF_MEMORY_DEVICE;
+    flags |= gst_csf_cuda_map_flags ();
+    if (job->n_fences == 0 || job->fences[0] != stream)
+      job->fences[job->n_fences++] = stream;
+  }
+  if (gst_video_frame_map (frame, info, buffer, flags | GST_VIDEO_FRAME_MAP_FLAG_NO_REF))
+    return TRUE;
+  frame->buffer = NULL;
+  return FALSE;
+}
+
 GstCsfFrame *
-gst_csf_frame_new (GstBuffer * input, const GstVideoInfo * input_info, GstBuffer * output,
-    const GstVideoInfo * output_info, const csf_layout * input_layout,
-    const csf_layout * output_layout, csf_job * job, gchar ** reason)
+gst_csf_frame_new (const GstCsfFormat * format, GstBuffer * input, GstBuffer * output,
+    csf_job * job, gchar ** reason)
 {
   GstCsfFrame *frame = g_new0 (GstCsfFrame, 1);
 
@@ -108,19 +128,19 @@ gst_csf_frame_new (GstBuffer * input, const GstVideoInfo * input_info, GstBuffer
   frame->output = output;
   gst_buffer_copy_into (output, input, GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS, 0, -1);
   gst_buffer_foreach_meta (input, copy_meta, output);
-  if (!gst_video_frame_map (&frame->input_frame, input_info, input,
-          GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
-    frame->input_frame.buffer = NULL;
-    *reason = map_failure ("input", input, input_info);
-  } else if (!gst_video_frame_map (&frame->output_frame, output_info, output,
-          GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
-    frame->output_frame.buffer = NULL;
-    *reason = map_failure ("output", output, output_info);
-  } else if (!fill_image (&job->in, &frame->input_frame, input_layout)) {
-    *reason = map_failure ("input", input, input_info);
-  } else if (!fill_image (&job->out, &frame->output_frame, output_layout)) {
-    *reason = map_failure ("output", output, output_info);
+  if (!map_frame (format, &frame->input_frame, &format->input_info, input, GST_MAP_READ, job,
+          &job->in_memory)
+      || !fill_image (&job->in, &frame->input_frame, &format->input_layout)) {
+    *reason = map_failure ("input", input, &format->input_info);
+  } else if (!map_frame (format, &frame->output_frame, &format->output_info, output, GST_MAP_WRITE,
+          job, &job->out_memory)
+      || !fill_image (&job->out, &frame->output_frame, &format->output_layout)) {
+    *reason = map_failure ("output", output, &format->output_info);
   } else {
+    job->in_pinned = format->pins && job->in_memory == CSF_MEMORY_HOST
+        && gst_csf_video_frame_is_pinned (&frame->input_frame, format->hostpool);
+    job->out_pinned = format->pins && job->out_memory == CSF_MEMORY_HOST
+        && gst_csf_video_frame_is_pinned (&frame->output_frame, format->hostpool);
     job->user = frame;
     return frame;
   }

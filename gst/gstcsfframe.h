@@ -7,6 +7,8 @@
 #include <gst/video/video.h>
 
 #include "engine/csf.h"
+#include "engine/hostpool.h"
+#include "gstcsfcuda.h"
 
 G_BEGIN_DECLS
 
@@ -22,12 +24,21 @@ typedef struct
 /* The facts of a caps' pictures that the kernels know.  FALSE: not a format of ours. */
 gboolean gst_csf_layout_from_info (csf_layout * layout, const GstVideoInfo * info);
 
+/* What frames look like between two CAPS events. */
+typedef struct
+{
+  GstVideoInfo input_info, output_info;
+  csf_layout input_layout, output_layout;
+  csf_hostpool *hostpool;       /* not owned */
+  gboolean pins;                /* the device cares whether host memory is pinned */
+  GstCsfCudaContext *context;   /* owned; whose CUDA memory is used where it is, or NULL */
+} GstCsfFormat;
+
 /* Maps both buffers, takes both references, copies timestamps, flags and metas from input to output and
- * fills job->in, job->out and job->user.  NULL with *reason (static or in `text`) when a buffer cannot
- * be mapped as the caps say: both references are dropped then. */
-GstCsfFrame *gst_csf_frame_new (GstBuffer * input, const GstVideoInfo * input_info,
-    GstBuffer * output, const GstVideoInfo * output_info, const csf_layout * input_layout,
-    const csf_layout * output_layout, csf_job * job, gchar ** reason);
+ * fills in the job all but its number and parameters.  NULL with *reason when a buffer cannot be mapped
+ * as the caps say: both references are dropped then. */
+GstCsfFrame *gst_csf_frame_new (const GstCsfFormat * format, GstBuffer * input, GstBuffer * output,
+    csf_job * job, gchar ** reason);
 
 /* The device has what it needs of the input. */
 void gst_csf_frame_release_input (GstCsfFrame * frame);

@@ -6,17 +6,23 @@
 GST_DEBUG_CATEGORY_EXTERN (gst_cuda_stream_filter_debug);
 #define GST_CAT_DEFAULT gst_cuda_stream_filter_debug
 
+/* How often one element must see a memory before it is worth registering: a frame that is repeated to
+ * raise the rate brings it two or three times, and a tee brings it once to each of several elements. */
+#define SIGHTINGS 4
+
 /* What is known of a memory, kept with it until it dies. */
 typedef enum
 {
-  MEMORY_SEEN,                  /* once: may be a passer-by */
+  MEMORY_SEEN,                  /* may be a passer-by */
   MEMORY_PINNED,
-  MEMORY_REFUSED,
+  MEMORY_REFUSED,               /* or being registered at this moment */
 } MemoryState;
 
 typedef struct
 {
   MemoryState state;
+  gconstpointer seen_by;        /* the host pool that counts: compared, never followed */
+  guint sightings;
   csf_hostblock *block;         /* of a registration, else NULL */
 } MemoryMark;
 
@@ -160,42 +166,66 @@ gst_csf_pool_new (GstAllocator * allocator, GstCaps * caps, guint size, guint mi
 
 /* ---- registration ------------------------------------------------------------------------------ */
 
-static gboolean
-register_memory (GstMemory * memory, csf_hostpool * hostpool, MemoryMark * mark)
+static csf_hostblock *
+register_memory (GstMemory * memory, csf_hostpool * hostpool)
 {
+  csf_hostblock *block;
   GstMapInfo map;
 
   if (!gst_memory_map (memory, &map, GST_MAP_READ))
-    return FALSE;
-  mark->block = csf_hostpool_register (hostpool, map.data - memory->offset, memory->maxsize);
+    return NULL;
+  block = csf_hostpool_register (hostpool, map.data - memory->offset, memory->maxsize);
   gst_memory_unmap (memory, &map);
-  mark->state = mark->block != NULL ? MEMORY_PINNED : MEMORY_REFUSED;
   GST_DEBUG ("memory %p of %" G_GSIZE_FORMAT " bytes %s", memory, memory->maxsize,
-      mark->block != NULL ? "registered" : "refused by the driver, staged from now on");
-  return mark->block != NULL;
+      block != NULL ? "registered" : "cannot be registered, staged from now on");
+  return block;
+}
+
+/* Under the lock: whether this sighting is the one to register at. */
+static gboolean
+count_sighting (GstMemory * memory, MemoryMark * mark, csf_hostpool * hostpool)
+{
+  if (mark == NULL)
+    mark = mark_set (memory, MEMORY_SEEN);
+  if (mark->state != MEMORY_SEEN)
+    return FALSE;
+  if (mark->sightings == 0)
+    mark->seen_by = hostpool;
+  if (mark->seen_by != hostpool || ++mark->sightings < SIGHTINGS)
+    return FALSE;
+  mark->state = MEMORY_REFUSED;
+  return TRUE;
 }
 
 static gboolean
 memory_is_pinned (GstMemory * memory, csf_hostpool * hostpool)
 {
   GstMemory *root = memory;
+  csf_hostblock *block;
   MemoryMark *mark;
-  gboolean pinned = FALSE;
+  gboolean pinned, worth = FALSE;
 
   while (root->parent != NULL)
     root = root->parent;
   g_mutex_lock (&mark_lock);
   mark = mark_get (root);
-  if (mark != NULL && mark->state == MEMORY_PINNED)
-    pinned = TRUE;
-  else if (root == memory && gst_memory_is_type (memory, GST_ALLOCATOR_SYSMEM)) {
-    if (mark == NULL)
-      mark_set (memory, MEMORY_SEEN);
-    else if (mark->state == MEMORY_SEEN)
-      pinned = register_memory (memory, hostpool, mark);
-  }
+  pinned = mark != NULL && mark->state == MEMORY_PINNED;
+  if (!pinned && root == memory && gst_memory_is_type (memory, GST_ALLOCATOR_SYSMEM))
+    worth = count_sighting (memory, mark, hostpool);
   g_mutex_unlock (&mark_lock);
-  return pinned;
+  if (!worth)
+    return pinned;
+
+  /* This takes a millisecond or two: nobody else is kept waiting. */
+  block = register_memory (memory, hostpool);
+  if (block == NULL)
+    return FALSE;
+  g_mutex_lock (&mark_lock);
+  mark = mark_get (memory);
+  mark->block = block;
+  mark->state = MEMORY_PINNED;
+  g_mutex_unlock (&mark_lock);
+  return TRUE;
 }
 
 gboolean

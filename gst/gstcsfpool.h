@@ -21,9 +21,9 @@ GstBufferPool *gst_csf_pool_new (GstAllocator * allocator, GstCaps * caps, guint
     gboolean video_meta);
 
 /* Whether the device reads and writes every memory that the frame has mapped directly: those of the
- * buffer, or what GStreamer merged them into.  Memory of plain system allocators that is seen for the
- * second time is registered with the driver here (1 to 2 ms, once) and unregistered when it dies; a
- * refusal is remembered.  Any thread. */
+ * buffer, or what GStreamer merged them into.  Memory of plain system allocators that one element
+ * sees for the fourth time is registered with the driver here (1 to 2 ms, once) and unregistered when it
+ * dies; a refusal is remembered.  Any thread. */
 gboolean gst_csf_video_frame_is_pinned (const GstVideoFrame * frame, csf_hostpool * hostpool);
 
 G_END_DECLS

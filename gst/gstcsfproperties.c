@@ -291,17 +291,17 @@ set_param (GQuark field, const GValue * value, gpointer user_data)
 static GstStructure *
 structure_from_text (const gchar * text)
 {
-  const gchar *end = text + strcspn (text, ",;=");
+  const gchar *name_end = text + strcspn (text, ",;=");
   GstStructure *structure;
-  gchar *named;
+  gchar *named, *end = NULL;
 
   /* A lone word would pass as the name of a structure without fields; a serialised one ends so. */
-  if (*end == '\0')
+  if (*name_end == '\0')
     return NULL;
-  if (*end != '=')
-    return gst_structure_from_string (text, NULL);
-  named = g_strconcat ("kernel-params,", text, NULL);
-  structure = gst_structure_from_string (named, NULL);
+  named = *name_end == '=' ? g_strconcat ("kernel-params,", text, NULL) : g_strdup (text);
+  structure = gst_structure_from_string (named, &end);
+  if (structure != NULL && end != NULL && end[strspn (end, "; ")] != '\0')
+    g_clear_pointer (&structure, gst_structure_free);
   g_free (named);
   return structure;
 }

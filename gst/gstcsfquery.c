@@ -6,15 +6,37 @@
 GST_DEBUG_CATEGORY_EXTERN (gst_cuda_stream_filter_debug);
 #define GST_CAT_DEFAULT gst_cuda_stream_filter_debug
 
+/* What the peer can do with our frames, in either memory: its own order first. */
+static GstCaps *
+in_both_memories (GstCaps * peer, gboolean cuda)
+{
+  GstCaps *both = gst_caps_copy (peer);
+
+  for (guint i = 0; i < gst_caps_get_size (peer); i++) {
+    GstStructure *structure = gst_caps_get_structure (peer, i);
+
+    gst_caps_append_structure_full (both, gst_structure_copy (structure),
+        gst_caps_features_new (GST_CAPS_FEATURE_MEMORY_SYSTEM_MEMORY, NULL));
+    if (cuda)
+      gst_caps_append_structure_full (both, gst_structure_copy (structure),
+          gst_caps_features_new (GST_CSF_CUDA_FEATURE, NULL));
+  }
+  return both;
+}
+
 static GstCaps *
 get_caps (GstCudaStreamFilter * self, GstPad * pad, GstCaps * filter)
 {
   GstPad *other = pad == self->sinkpad ? self->srcpad : self->sinkpad;
-  GstCaps *own, *peer, *caps;
+  GstCaps *own, *peer, *both, *caps;
   gchar *reason = NULL;
+  gboolean cuda;
 
   GST_OBJECT_LOCK (self);
-  own = gst_csf_kernel_caps (gst_csf_find_kernel (self->settings.kernel, &reason));
+  cuda = self->settings.backend != GST_CSF_BACKEND_CPU && gst_csf_cuda_is_available ()
+      && !self->no_cuda;
+  own = gst_csf_kernel_caps (self->kernel != NULL ? self->kernel :
+      gst_csf_find_kernel (self->settings.kernel, &reason), cuda);
   GST_OBJECT_UNLOCK (self);
   g_free (reason);
   if (filter != NULL) {
@@ -22,8 +44,15 @@ get_caps (GstCudaStreamFilter * self, GstPad * pad, GstCaps * filter)
     gst_caps_unref (own);
     own = caps;
   }
-  peer = gst_pad_peer_query_caps (other, own);
-  caps = gst_caps_intersect_full (peer, own, GST_CAPS_INTERSECT_FIRST);
+  /* Unfiltered: the filter is of our memory, the peer's may be the other. */
+  peer = gst_pad_peer_query_caps (other, NULL);
+  if (gst_caps_is_any (peer)) {
+    gst_caps_unref (peer);
+    return own;
+  }
+  both = in_both_memories (peer, cuda);
+  caps = gst_caps_intersect_full (both, own, GST_CAPS_INTERSECT_FIRST);
+  gst_caps_unref (both);
   gst_caps_unref (peer);
   gst_caps_unref (own);
   return caps;

@@ -34,7 +34,8 @@ struct _GstCsfStats
   guint64 growths_before;       /* of engines that are gone */
   guint64 host_copies_before;   /* likewise */
 
-  guint64 first_ns, window_ns;  /* when the run and the window began */
+  guint64 first_ns, window_ns;  /* when the run (pauses left out) and the window began */
+  guint64 paused_ns;            /* when the last pause began, 0: not paused */
   guint64 window_processed, idle_ns, push_ns, push_total_ns;
   Window window;
 
@@ -97,7 +98,7 @@ gst_csf_stats_reset (GstCsfStats * stats)
   g_mutex_lock (&stats->lock);
   set_pool_locked (stats, NULL);
   stats->processed = stats->dropped = stats->growths_before = 0;
-  stats->first_ns = stats->window_ns = stats->window_processed = 0;
+  stats->first_ns = stats->window_ns = stats->window_processed = stats->paused_ns = 0;
   stats->idle_ns = stats->push_ns = stats->push_total_ns = 0;
   memset (&stats->window, 0, sizeof stats->window);
   stats->host_copies_before = 0;
@@ -152,10 +153,42 @@ gst_csf_stats_submitted (GstCsfStats * stats)
 }
 
 void
-gst_csf_stats_dropped (GstCsfStats * stats)
+gst_csf_stats_dropped (GstCsfStats * stats, guint64 * processed, guint64 * dropped)
 {
   g_mutex_lock (&stats->lock);
-  stats->dropped++;
+  *processed = stats->processed;
+  *dropped = ++stats->dropped;
+  g_mutex_unlock (&stats->lock);
+}
+
+static void
+begin_window_locked (GstCsfStats * stats, guint64 now)
+{
+  stats->window_ns = now;
+  stats->window_processed = 0;
+  stats->idle_ns = stats->push_ns = 0;
+}
+
+void
+gst_csf_stats_pause (GstCsfStats * stats)
+{
+  g_mutex_lock (&stats->lock);
+  stats->paused_ns = now_ns ();
+  g_mutex_unlock (&stats->lock);
+}
+
+void
+gst_csf_stats_resume (GstCsfStats * stats)
+{
+  guint64 now = now_ns ();
+
+  g_mutex_lock (&stats->lock);
+  if (stats->first_ns != 0) {
+    /* Before the first PLAYING only the preroll frame came out. */
+    stats->first_ns = stats->paused_ns != 0 ? stats->first_ns + now - stats->paused_ns : now;
+    begin_window_locked (stats, now);
+  }
+  stats->paused_ns = 0;
   g_mutex_unlock (&stats->lock);
 }
 
@@ -218,8 +251,9 @@ verdict (gdouble window, gdouble idle, gdouble push, const csf_engine_stats * en
   return longest == engine->upload_ns ? "upload" : "download";
 }
 
+/* The last window may be empty: the figures before it stand then. */
 static void
-close_window_locked (GstCsfStats * stats, guint64 now, csf_engine * engine)
+close_window_locked (GstCsfStats * stats, guint64 now, gboolean last, csf_engine * engine)
 {
   Window *w = &stats->window;
   gdouble window = (gdouble) (now - stats->window_ns);
@@ -246,15 +280,14 @@ close_window_locked (GstCsfStats * stats, guint64 now, csf_engine * engine)
     w->fps = frames * 1e9 / window;
     w->overlap = sum * frames / window;
     w->efficiency = MIN (longest * frames / MAX (window - idle, 1), 1.0);
-  } else {
+  } else if (!last) {
     w->fps = w->overlap = w->efficiency = 0;
   }
   if (now > stats->first_ns && stats->processed > 1)
     w->avg_fps = (gdouble) (stats->processed - 1) * 1e9 / (gdouble) (now - stats->first_ns);
-  w->bound_by = verdict (window, idle, push, &latest);
-  stats->window_ns = now;
-  stats->window_processed = 0;
-  stats->idle_ns = stats->push_ns = 0;
+  if (frames > 0 || !last)
+    w->bound_by = verdict (window, idle, push, &latest);
+  begin_window_locked (stats, now);
 }
 
 static void
@@ -285,7 +318,7 @@ gst_csf_stats_update (GstCsfStats * stats, guint64 interval_ns, gboolean always,
   due = always || (interval_ns != 0 && stats->window_ns != 0
       && now - stats->window_ns >= interval_ns);
   if (due) {
-    close_window_locked (stats, now, engine);
+    close_window_locked (stats, now, always, engine);
     update_latency_locked (stats);
   }
   g_mutex_unlock (&stats->lock);

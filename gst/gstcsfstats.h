@@ -30,7 +30,12 @@ void gst_csf_stats_unset_engine (GstCsfStats * stats, csf_engine * engine);
 
 /* A frame was submitted: allocations so far (before the first) are no growth. */
 void gst_csf_stats_submitted (GstCsfStats * stats);
-void gst_csf_stats_dropped (GstCsfStats * stats);
+/* *processed, *dropped: so far. */
+void gst_csf_stats_dropped (GstCsfStats * stats, guint64 * processed, guint64 * dropped);
+
+/* Time between these two is no time of the run. */
+void gst_csf_stats_pause (GstCsfStats * stats);
+void gst_csf_stats_resume (GstCsfStats * stats);
 
 /* Task: a frame came out, having been under way for latency_ns. */
 void gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns);

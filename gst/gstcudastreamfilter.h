@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The element's type and state.  gstcudastreamfilter.c holds pads, events, queries and the two threads'
- * code; gstcsfnegotiation.c what happens at caps: device, engine, pools. */
+/* The element's type and state, and what its files have of one another: gstcudastreamfilter.c the class,
+ * gstcsfstreaming.c the two threads, gstcsfnegotiation.c what happens at caps. */
 #ifndef GST_CUDA_STREAM_FILTER_H
 #define GST_CUDA_STREAM_FILTER_H
 
@@ -27,6 +27,7 @@ struct _GstCudaStreamFilter
   /* Under the object lock. */
   GstCsfSettings settings;
   gchar *last_message;
+  gboolean no_cuda;             /* there was no usable GPU when the element left NULL */
 
   csf_queue *queue;             /* lives as long as the element */
   GstCsfStats *stats;           /* likewise; locks itself */
@@ -36,37 +37,38 @@ struct _GstCudaStreamFilter
   GstFlowReturn flow;           /* what the next chain call returns, if not GST_FLOW_OK */
   gboolean flow_reported;       /* upstream has got it, or the application an error message */
   gboolean eos_queued;          /* upstream is done and will not see a flow return any more */
+  guint segments_pending;       /* STREAM_START and SEGMENT events in the queue */
+  gdouble proportion;           /* QoS */
   GstClockTime earliest_time;   /* QoS: running time before which frames come too late */
   GstClockTime latency;         /* what the last LATENCY answer added */
   gint fps_n, fps_d;
+  GstCsfCudaContext *cuda_context;      /* offered last by application or neighbours, or made here */
 
   /* Written in READY and by the src task while the sink thread waits at a barrier (or is stopped),
    * under `lock` since other threads look; these two threads read without it. */
   GstCsfSettings run;           /* settings this run began with */
   const csfk_kernel *kernel;
   csf_device *device;
-  csf_hostpool *hostpool;
   csf_engine *engine;
   GstBufferPool *pool;
-  GstVideoInfo input_info, output_info;
-  csf_layout input_layout, output_layout;
+  gboolean pool_on_device;
+  GstCsfFormat format;
+  gboolean output_on_device;
   guint num_streams;
 
   /* Sink thread. */
   GstSegment segment;
   guint64 frame_count;
+  gboolean discont;             /* a frame was dropped since the last one */
   guint params_serial;          /* of settings.kernel_params in `params` */
   guint8 params[CSFK_MAX_PARAMS] __attribute__ ((aligned (16)));
 
   /* Src task. */
+  gboolean hung;                /* the device did not answer, and this was reported */
   gboolean downstream_eos;      /* drop frames until a new stream or segment begins */
 };
 
 /* ---- gstcsfnegotiation.c ----------------------------------------------------------------------- */
-
-/* The pad template's caps, and those of one kernel (NULL: of all). */
-GstCaps *gst_csf_template_caps (void);
-GstCaps *gst_csf_kernel_caps (const csfk_kernel * kernel);
 
 /* READY to PAUSED: kernel and parameters of the settings; posts the error. */
 gboolean gst_csf_start (GstCudaStreamFilter * self);
@@ -86,6 +88,50 @@ gboolean gst_csf_propose_allocation (GstCudaStreamFilter * self, GstQuery * quer
 
 /* Posts one error for a failure of the engine. */
 void gst_csf_post_error (GstCudaStreamFilter * self, const csf_error * error);
+
+/* ---- gstcsfstreaming.c ------------------------------------------------------------------------- */
+
+/* Pad functions. */
+GstFlowReturn gst_csf_chain (GstPad * pad, GstObject * parent, GstBuffer * buffer);
+GstFlowReturn gst_csf_sink_event (GstPad * pad, GstObject * parent, GstEvent * event);
+gboolean gst_csf_activate (GstPad * pad, GstObject * parent, GstPadMode mode, gboolean active);
+
+/* Sink thread: hands a serialized query to downstream after the frames before it. */
+gboolean gst_csf_await_query (GstCudaStreamFilter * self, GstQuery * query);
+
+/* Any thread: downstream was linked anew. */
+void gst_csf_reopen_if_not_linked (GstCudaStreamFilter * self);
+
+/* Pads are inactive and the engine is gone: forgets what it had still to do. */
+void gst_csf_empty_queue (GstCudaStreamFilter * self);
+
+/* ---- gstcsfcaps.c; any thread ------------------------------------------------------------------ */
+
+/* Caps of what one kernel takes (NULL: any of them), in system memory and, with cuda, in CUDA memory
+ * after that. */
+GstCaps *gst_csf_kernel_caps (const csfk_kernel * kernel, gboolean cuda);
+
+/* Whether these fixed caps are of CUDA memory. */
+gboolean gst_csf_caps_are_cuda (GstCaps * caps);
+
+/* The caps to send downstream for fixed input caps: CUDA memory where it came so and can go on so, or
+ * where downstream asks for it in as many words before system memory. */
+GstCaps *gst_csf_choose_output_caps (GstCudaStreamFilter * self, GstCaps * input_caps,
+    gboolean cuda);
+
+/* ---- gstcsfcontext.c --------------------------------------------------------------------------- */
+
+/* Any thread: a context comes from the application, a bin or a neighbour. */
+void gst_csf_set_context (GstCudaStreamFilter * self, GstContext * context);
+
+/* Src task: asks element, neighbours and application for a context, if none was offered so far. */
+void gst_csf_find_context (GstCudaStreamFilter * self);
+
+/* Src task: the device's own context becomes everybody's. */
+void gst_csf_offer_context (GstCudaStreamFilter * self, csf_device * device);
+
+/* Transfer full, or NULL. */
+GstCsfCudaContext *gst_csf_get_context (GstCudaStreamFilter * self);
 
 /* ---- gstcsfquery.c; any thread ----------------------------------------------------------------- */
 

@@ -178,7 +178,7 @@ run_pipeline() # WORD ...
         continue ;;
       "exit status "*) status=${text#exit status } ;;
       *"doesn't want to preroll"*) ;;
-      ERROR:* | WARNING:* | Additional\ debug* | *' failed'* | *.c\(*)
+      ERROR:* | WARNING:* | *'WARNING **'* | *'CRITICAL **'* | Additional\ debug* | *' failed'* | *.c\(*)
         # Where in the source it was is of use with an error only.
         case $text in
           WARNING:*) kind=warning ;;
@@ -197,7 +197,10 @@ run_pipeline() # WORD ...
   )
   trap - INT
   if [ $on_live_line = yes ]; then printf '\n'; fi
-  if [ "${status:-1}" -gt 128 ]; then warn "gst-launch-1.0 was ended by signal $((status - 128))"; fi
+  # 255 is gst-launch's own for a pipeline that does not start.
+  if [ "${status:-1}" -gt 128 ] && [ "$status" -lt 255 ]; then
+    warn "gst-launch-1.0 was ended by signal $((status - 128))"
+  fi
   return "${status:-1}"
 }
 

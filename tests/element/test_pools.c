@@ -38,6 +38,9 @@ END_TEST
 
 /* Memories that share a page cannot be registered each for itself, so these do not: they begin
  * on a page, and callers choose sizes of whole pages. */
+/* Upstream's memory is staged so often before the element takes it for memory that comes back. */
+#define STAGINGS 3
+
 static GstBufferPool *
 system_pool (Rig * rig, guint number)
 {
@@ -82,12 +85,12 @@ START_TEST (memory_that_comes_back_is_registered_and_freed_with_its_owner)
   pool = system_pool (rig, 4);
   ranges = fake_counters ().pinned_ranges;
   feed_from_pool (rig, pool, 40);
-  /* Each of the four is staged when first seen and never again. */
-  ck_assert_uint_le (stats_uint64 (rig->x, "host-copies"), test_backend_pins ()? 4 : 0);
+  /* Each of the four is staged when seen for the first three times, and never again. */
+  ck_assert_uint_le (stats_uint64 (rig->x, "host-copies"), test_backend_pins ()? 4 * STAGINGS : 0);
   if (fake != NULL)
     ck_assert_uint_gt (fake_counters ().pinned_ranges, ranges);
   feed_from_pool (rig, pool, 40);
-  ck_assert_uint_le (stats_uint64 (rig->x, "host-copies"), test_backend_pins ()? 4 : 0);
+  ck_assert_uint_le (stats_uint64 (rig->x, "host-copies"), test_backend_pins ()? 4 * STAGINGS : 0);
   ck_assert_uint_eq (fake_counters ().pageable_copies, 0);
   ck_assert (gst_buffer_pool_set_active (pool, FALSE));
   gst_object_unref (pool);
@@ -152,7 +155,7 @@ START_TEST (refused_registration_is_staged_and_not_asked_again)
 
   rig_set_caps (rig, "NV12", 128, 128);
   pool = system_pool (rig, 1);
-  feed_from_pool (rig, pool, 1);
+  feed_from_pool (rig, pool, STAGINGS);
   fake_setting ("FAIL_COUNT", 0);
   fake->set_fail_call ("cuMemHostRegister_v2");
   feed_from_pool (rig, pool, 1);
@@ -160,7 +163,7 @@ START_TEST (refused_registration_is_staged_and_not_asked_again)
   ck_assert_uint_ge (injected, 1);
   feed_from_pool (rig, pool, 10);
   ck_assert_uint_eq (fake_counters ().injected, injected);
-  ck_assert_uint_eq (stats_uint64 (rig->x, "host-copies"), 12);
+  ck_assert_uint_eq (stats_uint64 (rig->x, "host-copies"), STAGINGS + 11);
   expect_no_trouble (rig->bus);
   fake_setting ("FAIL_AT", 0);
   ck_assert (gst_buffer_pool_set_active (pool, FALSE));
@@ -238,7 +241,7 @@ START_TEST (planes_that_come_back_are_used_in_place)
     ck_assert_int_eq (rig_push (rig, gst_buffer_ref (input)), GST_FLOW_OK);
     gst_buffer_unref (rig_pull (rig));
   }
-  ck_assert_uint_eq (stats_uint64 (rig->x, "host-copies"), test_backend_pins ()? 1 : 0);
+  ck_assert_uint_eq (stats_uint64 (rig->x, "host-copies"), test_backend_pins ()? STAGINGS : 0);
   ck_assert_uint_eq (fake_counters ().pageable_copies, 0);
   gst_buffer_unref (input);
   rig_free (rig);
