@@ -94,9 +94,14 @@ gst_csf_cuda_answer_query (GstElement * element, GstQuery * query, GstCsfCudaCon
 }
 
 GstBufferPool *
-gst_csf_cuda_pool_new (GstCsfCudaContext * context, GstCaps * caps, guint size, guint min_buffers)
+gst_csf_cuda_pool_new (GstCsfCudaContext * context)
 {
-  GstBufferPool *pool = gst_cuda_buffer_pool_new (GST_CUDA_CONTEXT (context));
+  return gst_cuda_buffer_pool_new (GST_CUDA_CONTEXT (context));
+}
+
+GstBufferPool *
+gst_csf_cuda_pool_configure (GstBufferPool * pool, GstCaps * caps, guint size, guint min_buffers)
+{
   GstStructure *config = gst_buffer_pool_get_config (pool);
 
   gst_buffer_pool_config_set_params (config, caps, size, min_buffers, 0);

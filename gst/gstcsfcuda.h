@@ -42,8 +42,12 @@ csf_status gst_csf_cuda_open_device (GstCsfCudaContext * context, csf_device ** 
 gboolean gst_csf_cuda_answer_query (GstElement * element, GstQuery * query,
     GstCsfCudaContext * context);
 
-/* A configured, inactive pool of CUDA memory, or NULL with a GST_WARNING. */
-GstBufferPool *gst_csf_cuda_pool_new (GstCsfCudaContext * context, GstCaps * caps, guint size,
+/* An inactive pool of CUDA memory. */
+GstBufferPool *gst_csf_cuda_pool_new (GstCsfCudaContext * context);
+
+/* Configures it, without an upper limit.  Takes the reference and returns it, or NULL with a
+ * GST_WARNING when the pool refuses. */
+GstBufferPool *gst_csf_cuda_pool_configure (GstBufferPool * pool, GstCaps * caps, guint size,
     guint min_buffers);
 
 /* Whether it is such a pool, and in that context. */

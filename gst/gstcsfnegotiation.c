@@ -391,7 +391,25 @@ typedef struct
   GstCaps *caps;
   guint size, min_buffers;
   gboolean video_meta;
+  GstBufferPool *offered;       /* downstream's, of CUDA memory that we can write; or NULL */
 } PoolNeeds;
+
+static void
+look_at_pool (GstCudaStreamFilter * self, GstQuery * query, PoolNeeds * needs, guint * held)
+{
+  GstBufferPool *pool;
+  guint max;
+
+  if (gst_query_get_n_allocation_pools (query) == 0)
+    return;
+  gst_query_parse_nth_allocation_pool (query, 0, &pool, NULL, held, &max);
+  /* One with an upper limit would wait for itself. */
+  if (pool != NULL && self->output_on_device && max == 0
+      && gst_csf_cuda_pool_fits (pool, self->format.context))
+    needs->offered = pool;
+  else
+    g_clear_object (&pool);
+}
 
 static void
 ask_downstream (GstCudaStreamFilter * self, PoolNeeds * needs)
@@ -402,8 +420,7 @@ ask_downstream (GstCudaStreamFilter * self, PoolNeeds * needs)
   needs->video_meta = FALSE;
   if (gst_pad_peer_query (self->srcpad, query)) {
     needs->video_meta = gst_query_find_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
-    if (gst_query_get_n_allocation_pools (query) > 0)
-      gst_query_parse_nth_allocation_pool (query, 0, NULL, NULL, &held, NULL);
+    look_at_pool (self, query, needs, &held);
   }
   gst_query_unref (query);
   needs->size = GST_VIDEO_INFO_SIZE (&self->format.output_info);
@@ -435,9 +452,14 @@ new_pool (GstCudaStreamFilter * self, const PoolNeeds * needs)
   GstAllocator *allocator;
   GstBufferPool *pool;
 
-  if (self->output_on_device)
-    return gst_csf_cuda_pool_new (self->format.context, needs->caps, needs->size,
-        needs->min_buffers);
+  if (self->output_on_device) {
+    pool = needs->offered == NULL ? NULL : gst_csf_cuda_pool_configure
+        (gst_object_ref (needs->offered), needs->caps, needs->size, needs->min_buffers);
+    if (pool != NULL)
+      return pool;
+    return gst_csf_cuda_pool_configure (gst_csf_cuda_pool_new (self->format.context), needs->caps,
+        needs->size, needs->min_buffers);
+  }
   /* Downstream's pool is not taken, only how many buffers it holds: our memory is what the device
    * copies to without a detour. */
   allocator = gst_csf_allocator_new (self->format.hostpool);
@@ -458,10 +480,12 @@ gst_csf_decide_allocation (GstCudaStreamFilter * self)
   ask_downstream (self, &needs);
   if (pool_still_fits (self, &needs)) {
     gst_caps_unref (needs.caps);
+    g_clear_object (&needs.offered);
     return TRUE;
   }
   pool = new_pool (self, &needs);
   gst_caps_unref (needs.caps);
+  g_clear_object (&needs.offered);
   if (pool == NULL || !gst_buffer_pool_set_active (pool, TRUE)) {
     gst_clear_object (&pool);
     GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("no memory for %u frames of %u bytes; lower "
@@ -476,7 +500,8 @@ gst_csf_decide_allocation (GstCudaStreamFilter * self)
 static void
 propose_cuda (GstCsfCudaContext * context, GstQuery * query, GstCaps * caps, guint size, guint min)
 {
-  GstBufferPool *pool = gst_csf_cuda_pool_new (context, caps, size, min);
+  GstBufferPool *pool =
+      gst_csf_cuda_pool_configure (gst_csf_cuda_pool_new (context), caps, size, min);
 
   if (pool == NULL)
     return;

@@ -45,7 +45,13 @@ gst_csf_cuda_answer_query (GstElement * element, GstQuery * query, GstCsfCudaCon
 }
 
 GstBufferPool *
-gst_csf_cuda_pool_new (GstCsfCudaContext * context, GstCaps * caps, guint size, guint min_buffers)
+gst_csf_cuda_pool_new (GstCsfCudaContext * context)
+{
+  return NULL;
+}
+
+GstBufferPool *
+gst_csf_cuda_pool_configure (GstBufferPool * pool, GstCaps * caps, guint size, guint min_buffers)
 {
   return NULL;
 }

@@ -17,9 +17,9 @@ usage: tests/matrix.sh [--suite SUITE] [--root DIR] [--cuda]
   -h, --help      this text
 
 Needs root, debootstrap, and a network to make the folder (about 2 GB) and to install what is missing in it.
-The mirror, the proxy and the certificates are those that apt has on this machine, where it is a Debian.  All
-mounts are made in a namespace of this script's own, which ends with it.  Media for the pipeline tests are read
-from the folder that CSF_TEST_MEDIA names, otherwise from ../shared/media beside the project.
+The mirror, the proxy and the certificates are those of this machine's apt, where it is a Debian.  All mounts
+are made in a namespace of this script's own, which ends with it.  Media for the pipeline tests are read from
+the folder that CSF_TEST_MEDIA names, otherwise from ../shared/media beside the project.
 
 Exit status: 0 all is well; 1 a test or the build failed; 2 wrong use; 77 it cannot be done on this machine.
 USAGE
@@ -86,50 +86,64 @@ apt_mirror()
       '$1 == release && $2 == "main" && !found { print $3; found = 1 }'
 }
 
+# What fetches with wget, as debootstrap does, looks for apt's proxy in the environment.
+export_proxy()
+{
+  local scheme proxy
+  for scheme in http_proxy https_proxy; do
+    proxy=$(apt-config dump --format '%v%n' "Acquire::${scheme%_proxy}::Proxy" 2> /dev/null || true)
+    if [ -z "${!scheme:-}" ] && [ -n "$proxy" ] && [ "$proxy" != DIRECT ]; then export "$scheme=$proxy"; fi
+  done
+}
+
 # Lets apt in the root folder reach what it reaches here: names, proxy, certificates.
 share_network()
 {
   local settings file
-  settings=$(apt-config dump Acquire 2> /dev/null | grep -E '^Acquire::(https?::|Check-)' || true)
+  if [ -e /etc/resolv.conf ]; then cp -L --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"; fi
   mkdir -p "$root/etc/apt/apt.conf.d" "$root/usr/local/share/ca-certificates"
-  printf '%s\n' "$settings" > "$root/etc/apt/apt.conf.d/90host"
-  sed -nE 's/^Acquire::https?::.*(CaInfo|CaPath|SslCert|SslKey) "(\/.*)";$/\2/pI' <<< "$settings" \
-    | while read -r file; do
-      if [ -e "$file" ]; then
-        mkdir -p "$root$(dirname "$file")"
-        cp -RL --no-clobber "$file" "$root$(dirname "$file")/"
-      fi
-    done
   # Certificates that this machine's administrator has added.
   for file in /usr/local/share/ca-certificates/*.crt; do
     if [ -e "$file" ]; then cp -L "$file" "$root/usr/local/share/ca-certificates/"; fi
   done
   if [ -x "$root/usr/sbin/update-ca-certificates" ]; then inside update-ca-certificates > /dev/null 2>&1; fi
-  if [ -e /etc/resolv.conf ]; then cp -L --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"; fi
+  settings=$(apt-config dump Acquire 2> /dev/null | grep -E '^Acquire::(https?::|Check-)' || true)
+  # A proxy's address may hold a password.
+  (umask 077 && printf '%s\n' "$settings" > "$root/etc/apt/apt.conf.d/90host")
+  # The files that these settings name, at the same place.
+  sed -nE 's/^Acquire::https?::.*(CaInfo|CaPath|SslCert|SslKey) "(\/.*)";$/\2/pI' <<< "$settings" \
+    | while IFS= read -r file; do
+      if [ -e "$file" ]; then
+        mkdir -p "$root$(dirname "$file")"
+        cp -RL --preserve=mode "$file" "$root$(dirname "$file")/"
+      fi
+    done
 }
 
 make_root()
 {
-  local mirror part=$root.part log=$root.log
+  local mirror part=$root.part
   command -v debootstrap > /dev/null || skip "there is no debootstrap; it is the package debootstrap"
   mirror=$(apt_mirror)
   mkdir -p "$(dirname "$root")"
   # Nobody else may have prepared what root will run.
   [ -O "$(dirname "$root")" ] || die "$(dirname "$root") does not belong to root"
   rm -rf --one-file-system "$part"
+  mkdir "$part"
   say "making a root folder of $suite in $root${mirror:+ from $mirror}"
   if ! debootstrap --variant=minbase --include=ca-certificates "$suite" "$part" ${mirror:+"$mirror"} \
-      < /dev/null 2>&1 | tee "$log"; then
-    if grep -qE 'E: (Failed getting release|Invalid Release|Could.?n.t download|Couldn.t download)' "$log"; then
-      skip "debootstrap could not fetch $suite: is there a network?  The log: $log"
+      < /dev/null 2>&1 | tee "$part/output.log"; then
+    if grep -qE "^E: (Failed getting release|Couldn't download)" "$part/output.log"; then
+      skip "debootstrap could not fetch $suite, see above: is there a network?"
     fi
-    die "debootstrap failed; its log: $log, and more may be in $part/debootstrap/debootstrap.log"
+    die "debootstrap failed, see above; more may be in $part/debootstrap/debootstrap.log"
   fi
   # The name says that it is complete.
+  rm "$part/output.log"
   mv -T "$part" "$root"
-  rm -f "$log"
 }
 
+export_proxy
 if [ -x "$root/usr/bin/apt-get" ]; then
   [ -O "$root" ] || die "$root does not belong to root"
   holds=$(os_release "$root" VERSION_CODENAME)
@@ -140,6 +154,9 @@ elif [ -e "$root" ] && [ -n "$(ls -A "$root" 2> /dev/null || echo no folder)" ];
 else
   make_root
 fi
+
+exec {lock}< "$root"
+flock --nonblock "$lock" || die "another run is using $root"
 
 # ---- the project in it ------------------------------------------------------------------------------
 
@@ -201,6 +218,4 @@ if ! inside /src/cudastreamfilter/tools/setup.sh --packages-only --with-tests < 
   exit 1
 fi
 say "GStreamer $(inside pkg-config --modversion gstreamer-1.0), $(inside cc --version | head -n 1)"
-status=0
-inside /src/cudastreamfilter/tests/run.sh --quick < /dev/null || status=$?
-exit $status
+inside /src/cudastreamfilter/tests/run.sh --quick < /dev/null

@@ -323,6 +323,7 @@ fetch_compiler() # FOLDER MAJOR[.MINOR]
     pip_fetch "$folder" "nvidia-cuda-nvcc$range" "nvidia-nvvm$range" "nvidia-cuda-crt$range" \
       "nvidia-cuda-runtime$range" || return 1
     ln -s "nvidia/cu$major/bin" "$folder/bin"
+    ln -s "nvidia/cu$major/include" "$folder/include"
   fi
 }
 
@@ -384,6 +385,16 @@ use_wheels() # MAJOR[.MINOR]
     warn "could not fetch a working compiler for CUDA $version: building the CPU path only.
        Install a CUDA toolkit (12 or 13), or run this again with a network."
   fi
+}
+
+# CUDA memory on the pads is built where there is a toolkit: it needs libgstcuda and OpenGL's headers too.
+# Without them all else is built.
+get_cuda_memory()
+{
+  if in_conda || ! pkg-config --exists 'gstreamer-1.0 >= 1.22'; then return 0; fi
+  get libgstreamer-plugins-bad1.0-dev 'pkg-config --exists "gstreamer-cuda-1.0 >= 1.22"' \
+    && get libgl-dev 'echo "#include <GL/gl.h>" | "${CC:-cc}" -E -' \
+    || warn "libgstcuda is not complete: building without CUDA memory on the pads"
 }
 
 # Sets nvcc to a compiler that meson would not find by itself, or leaves it empty.
@@ -497,6 +508,7 @@ else
 fi
 if [ $packages_only = yes ]; then exit 0; fi
 choose_compiler
+if [ -n "$nvcc" ]; then get_cuda_memory; fi
 configure
 if [ $configure_only = yes ]; then exit 0; fi
 
