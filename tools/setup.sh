@@ -392,9 +392,11 @@ use_wheels() # MAJOR[.MINOR]
 get_cuda_memory()
 {
   if in_conda || ! pkg-config --exists 'gstreamer-1.0 >= 1.22'; then return 0; fi
-  get libgstreamer-plugins-bad1.0-dev 'pkg-config --exists "gstreamer-cuda-1.0 >= 1.22"' \
-    && get libgl-dev 'echo "#include <GL/gl.h>" | "${CC:-cc}" -E -' \
-    || warn "libgstcuda is not complete: building without CUDA memory on the pads"
+  # shellcheck disable=SC2016
+  if ! get libgstreamer-plugins-bad1.0-dev 'pkg-config --exists "gstreamer-cuda-1.0 >= 1.22"' \
+    || ! get libgl-dev 'echo "#include <GL/gl.h>" | "${CC:-cc}" -E -'; then
+    warn "libgstcuda is not complete: building without CUDA memory on the pads"
+  fi
 }
 
 # Sets nvcc to a compiler that meson would not find by itself, or leaves it empty.
