@@ -7,8 +7,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 typedef struct cpu_slot
 {
@@ -34,15 +35,6 @@ typedef struct cpu_session
   pthread_t threads[CSF_MAX_STREAMS];
   cpu_slot slots[];
 } cpu_session;
-
-static uint64_t
-now_ns (void)
-{
-  struct timespec now;
-
-  clock_gettime (CLOCK_MONOTONIC, &now);
-  return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
 
 /* Slots are handed out in turn, so looking from the last one taken on finds the oldest. */
 static cpu_slot *
@@ -81,9 +73,9 @@ work (void *argument)
     frame.in = slot->job.in;
     frame.out = slot->job.out;
     frame.params = slot->params;
-    begin = now_ns ();
+    begin = csf_now_ns ();
     session->kernel->process (&frame);
-    end = now_ns ();
+    end = csf_now_ns ();
     pthread_mutex_lock (&session->lock);
     slot->begin_ns = begin;
     slot->end_ns = end;
@@ -160,7 +152,7 @@ cpu_session_open (csf_device *device, const csf_config *config, csf_session **re
         "no memory left for %u worker threads", config->num_streams);
   session->kernel = config->kernel;
   session->n_slots = config->num_streams;
-  session->base_ns = now_ns ();
+  session->base_ns = csf_now_ns ();
   pthread_mutex_init (&session->lock, NULL);
   pthread_condattr_init (&monotonic);
   pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
@@ -206,7 +198,7 @@ cpu_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *err
 {
   cpu_session *session = (cpu_session *) base;
   cpu_slot *slot = &session->slots[index];
-  uint64_t until = now_ns () + timeout_ns;
+  uint64_t until = csf_now_ns () + timeout_ns;
   struct timespec deadline = {
     .tv_sec = (time_t) (until / 1000000000u),
     .tv_nsec = (long) (until % 1000000000u),

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "backend_cuda.h"
+#include "clock.h"
 
 /* CUDA version of the toolkit that compiled the device code (13000 for 13.0), 0 when none did. */
 #ifndef CSF_CUDA_TOOLKIT
@@ -74,15 +75,6 @@ typedef struct launcher
   csf_error *error;
   bool failed;                  /* error is filled */
 } launcher;
-
-static uint64_t
-now_ns (void)
-{
-  struct timespec now;
-
-  clock_gettime (CLOCK_MONOTONIC, &now);
-  return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
 
 /* ---- session ----------------------------------------------------------------------------------- */
 
@@ -481,7 +473,7 @@ cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *er
   cuda_slot *slot = &session->slots[index];
   const cuda_driver *cu = session->device->cu;
   csf_status status = cuda_enter (session->device, error, CSF_STAGE_WAIT, slot->frame);
-  uint64_t begin = now_ns (), sleep_ns = FIRST_SLEEP_NS;
+  uint64_t begin = csf_now_ns (), sleep_ns = FIRST_SLEEP_NS;
 
   if (status != CSF_OK)
     return status;
@@ -496,7 +488,7 @@ cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *er
           slot->recorded ? "cuEventQuery" : "cuStreamQuery");
       break;
     }
-    waited = now_ns () - begin;
+    waited = csf_now_ns () - begin;
     if (waited >= timeout_ns) {
       status = CSF_AGAIN;
       break;

@@ -11,9 +11,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend.h"
+#include "clock.h"
 #include "hostpool.h"
 #include "trace.h"
 
@@ -60,15 +60,6 @@ struct csf_engine
 
   slot slots[CSF_MAX_STREAMS];
 };
-
-static uint64_t
-now_ns (void)
-{
-  struct timespec now;
-
-  clock_gettime (CLOCK_MONOTONIC, &now);
-  return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
 
 csf_status
 csf_engine_create (const csf_config *config, csf_engine **result, csf_error *error)
@@ -122,13 +113,13 @@ free_slot (csf_engine *engine)
 csf_status
 csf_engine_destroy (csf_engine *engine, uint64_t timeout_ns, csf_error *error)
 {
-  uint64_t deadline = now_ns () + timeout_ns;
+  uint64_t deadline = csf_now_ns () + timeout_ns;
 
   if (engine == NULL)
     return CSF_OK;
   while (csf_engine_get_in_flight (engine) > 0) {
     unsigned index = (unsigned) (atomic_load (&engine->retired) % engine->config.num_streams);
-    uint64_t now = now_ns ();
+    uint64_t now = csf_now_ns ();
     uint64_t left = deadline > now ? deadline - now : 0;
 
     if (csf_backend_wait (engine->session, index, left, NULL) != CSF_AGAIN) {
@@ -166,9 +157,9 @@ csf_engine_wait_free (csf_engine *engine)
   csf_status status = CSF_OK;
 
   if (!has_free_slot (engine) && csf_backend_pins (engine->config.device)) {
-    uint64_t until = now_ns () + SPIN_NS;
+    uint64_t until = csf_now_ns () + SPIN_NS;
 
-    while (!has_free_slot (engine) && !atomic_load (&engine->interrupted) && now_ns () < until)
+    while (!has_free_slot (engine) && !atomic_load (&engine->interrupted) && csf_now_ns () < until)
       ;
   }
   if (has_free_slot (engine) && !atomic_load (&engine->interrupted))
@@ -259,7 +250,7 @@ choose_run (csf_engine *engine, bool *first)
   /* The reference instant belongs to one run: frames of the last one must have left. */
   if (engine->since_run <= lead)
     return 0;
-  now = now_ns ();
+  now = csf_now_ns ();
   if (engine->since_run < (uint64_t) UNTIMED_PER_TIMED * (lead + 2)
       && now - engine->run_started_ns < RUN_INTERVAL_NS)
     return 0;
@@ -368,11 +359,11 @@ csf_engine_retire (csf_engine *engine, csf_result *result)
   if (csf_engine_get_in_flight (engine) == 0)
     return CSF_EMPTY;
   memset (result, 0, sizeof *result);
-  begin = now_ns ();
+  begin = csf_now_ns ();
   do {
     if (atomic_load (&engine->interrupted))
       return CSF_INTERRUPTED;
-    if (csf_backend_pins (engine->config.device) && now_ns () - begin > HANG_NS)
+    if (csf_backend_pins (engine->config.device) && csf_now_ns () - begin > HANG_NS)
       return csf_error_set (&result->error, CSF_ERROR_TIMEOUT, CSF_STAGE_WAIT,
           engine->slots[index].frame, 0, "the device has not finished this frame within %u s; it "
           "hangs, or other work keeps it; restart the process", (unsigned) (HANG_NS / 1000000000u));
