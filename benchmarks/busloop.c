@@ -132,16 +132,24 @@ busloop_describe (busloop *bus, bench_report *report)
 /* ---- a measurement's memory ---------------------------------------------------------------- */
 
 static bool
+open_device_half (busloop *bus, slot *s)
+{
+  TRY (MemAlloc, &s->in, bus->layout.size);
+  TRY (MemAlloc, &s->out, bus->layout.size);
+  TRY (StreamCreate, &s->stream, CU_STREAM_NON_BLOCKING);
+  TRY (EventCreate, &s->done, CU_EVENT_DISABLE_TIMING);
+  return true;
+}
+
+static bool
 open_slot (busloop *bus, slot *s)
 {
   size_t bytes = bus->layout.size;
 
   TRY (MemHostAlloc, &s->host_in, bytes, CU_MEMHOSTALLOC_PORTABLE);
   TRY (MemHostAlloc, &s->host_out, bytes, CU_MEMHOSTALLOC_PORTABLE);
-  TRY (MemAlloc, &s->in, bytes);
-  TRY (MemAlloc, &s->out, bytes);
-  TRY (StreamCreate, &s->stream, CU_STREAM_NON_BLOCKING);
-  TRY (EventCreate, &s->done, CU_EVENT_DISABLE_TIMING);
+  if (!open_device_half (bus, s))
+    return false;
   bench_fill (s->host_in, bytes);
   memset (s->host_out, 0xa5, bytes);
   /* Noise in device memory as well, for the download alone. */
@@ -196,7 +204,7 @@ close_slots (busloop *bus)
 }
 
 static bool
-open_slots (busloop *bus, unsigned n)
+open_module (busloop *bus)
 {
   const csfk_blob *code = bus->kernel->device_code;
 
@@ -206,10 +214,35 @@ open_slots (busloop *bus, unsigned n)
   }
   TRY (ModuleLoadData, &bus->module, code->data);
   csfk_params_init (bus->kernel, bus->params);
+  return true;
+}
+
+static bool
+open_slots (busloop *bus, unsigned n)
+{
+  if (!open_module (bus))
+    return false;
   for (unsigned i = 0; i < n; i++) {
     bus->n_slots = i + 1;
     if (!open_slot (bus, &bus->slots[i]))
       return false;
+  }
+  return wait_idle (bus);
+}
+
+/* Slots without host memory; `noise` is what their inputs hold. */
+static bool
+open_device_slots (busloop *bus, unsigned n, const void *noise)
+{
+  if (!open_module (bus))
+    return false;
+  for (unsigned i = 0; i < n; i++) {
+    slot *s = &bus->slots[i];
+
+    bus->n_slots = i + 1;
+    if (!open_device_half (bus, s))
+      return false;
+    TRY (MemcpyHtoDAsync, s->in, noise, bus->layout.size, s->stream);
   }
   return wait_idle (bus);
 }
@@ -412,6 +445,71 @@ busloop_measure_limits (busloop *bus, const csf_layout *layout, const csfk_kerne
   leave (bus);
   if (good)
     take_least (limits);
+  return good;
+}
+
+/* ---- the kernel alone ---------------------------------------------------------------------- */
+
+static bool
+time_kernels (busloop *bus, unsigned streams, unsigned count, double *seconds)
+{
+  uint64_t begin;
+
+  if (!wait_idle (bus))
+    return false;
+  begin = bench_now_ns ();
+  for (unsigned i = 0; i < count; i++)
+    if (!run_kernel (bus, &bus->slots[i % bus->n_slots], bus->slots[i % streams].stream))
+      return false;
+  if (!wait_idle (bus))
+    return false;
+  *seconds = (double) (bench_now_ns () - begin) / 1e9;
+  return true;
+}
+
+static bool
+measure_kernel (busloop *bus, unsigned streams, bool quick, double *fps)
+{
+  const double wanted = quick ? 0.05 : 0.1;
+  double rates[3], seconds = 0;
+  unsigned count = 32;
+
+  for (int i = 0; i < 2; i++)
+    if (!time_kernels (bus, streams, count, &seconds))
+      return false;
+  count = (unsigned) (count * wanted / seconds) + 16;
+  for (int r = 0; r < 3; r++) {
+    if (!time_kernels (bus, streams, count, &seconds))
+      return false;
+    rates[r] = count / seconds;
+  }
+  *fps = bench_median (rates, 3);
+  return true;
+}
+
+bool
+busloop_measure_kernel (busloop *bus, const csf_layout *layout, const csfk_kernel *kernel,
+    const void *params, unsigned streams, bool quick, double *fps, char text[256])
+{
+  /* As many for each stream, so that no two write the same frame at once. */
+  unsigned n = streams * (streams < LIMIT_SLOTS ? LIMIT_SLOTS : 1);
+  void *noise = malloc (layout->size);
+  bool good;
+
+  *fps = 0;
+  if (noise == NULL)
+    abort ();
+  bench_fill (noise, layout->size);
+  if (!enter (bus, layout, kernel, text)) {
+    free (noise);
+    return false;
+  }
+  good = open_device_slots (bus, n, noise);
+  if (good && params != NULL)
+    memcpy (bus->params, params, kernel->params_size);
+  good = good && measure_kernel (bus, streams, quick, fps);
+  leave (bus);
+  free (noise);
   return good;
 }
 

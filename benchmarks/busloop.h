@@ -31,6 +31,11 @@ typedef struct busloop_limits
 bool busloop_measure_limits (busloop * bus, const csf_layout * layout, const csfk_kernel * kernel,
     bool quick, busloop_limits * limits, char text[256]);
 
+/* The kernel alone on the device, without a pause between two frames, on one stream or in turns on
+ * several.  params: of the kernel, resolved; NULL: its defaults.  *fps. */
+bool busloop_measure_kernel (busloop * bus, const csf_layout * layout, const csfk_kernel * kernel,
+    const void *params, unsigned streams, bool quick, double *fps, char text[256]);
+
 /* One thread, `streams` streams, each with its pinned buffers: upload, kernel, download, event; the
  * thread waits by asking for the event again and again, which is the fastest way.  *fps. */
 bool busloop_measure_loop (busloop * bus, const csf_layout * layout, const csfk_kernel * kernel,

@@ -19,7 +19,7 @@ struct _GstBenchSrc
 G_DEFINE_TYPE (GstBenchSrc, gst_bench_src, GST_TYPE_PUSH_SRC)
 
 static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC,
-    GST_PAD_ALWAYS, GST_STATIC_CAPS ("video/x-raw"));
+    GST_PAD_ALWAYS, GST_STATIC_CAPS ("video/x-raw(ANY)"));
 
 static GQuark
 filled_quark (void)
@@ -69,7 +69,9 @@ add_pool (GstQuery * query)
   gboolean good;
 
   gst_query_parse_allocation (query, &caps, NULL);
-  if (caps == NULL || !gst_video_info_from_caps (&info, caps))
+  if (caps == NULL || !gst_video_info_from_caps (&info, caps)
+      || !gst_caps_features_is_equal (gst_caps_get_features (caps, 0),
+          GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY))
     return FALSE;
   pool = gst_video_buffer_pool_new ();
   config = gst_buffer_pool_get_config (pool);
@@ -141,7 +143,8 @@ gst_bench_src_init (GstBenchSrc * self)
 }
 
 GstElement *
-gst_bench_src_new (const gchar * format, gint width, gint height, guint least_buffers)
+gst_bench_src_new (const gchar * format, gint width, gint height, const gchar * feature,
+    guint least_buffers)
 {
   GstBenchSrc *self = g_object_new (GST_TYPE_BENCH_SRC, NULL);
 
@@ -149,5 +152,7 @@ gst_bench_src_new (const gchar * format, gint width, gint height, guint least_bu
   self->caps = gst_caps_new_simple ("video/x-raw", "format", G_TYPE_STRING, format, "width",
       G_TYPE_INT, width, "height", G_TYPE_INT, height, "framerate", GST_TYPE_FRACTION,
       FRAMES_PER_SECOND, 1, NULL);
+  if (feature != NULL)
+    gst_caps_set_features_simple (self->caps, gst_caps_features_new (feature, NULL));
   return GST_ELEMENT (self);
 }

@@ -11,9 +11,11 @@ G_BEGIN_DECLS
 #define GST_TYPE_BENCH_SRC (gst_bench_src_get_type ())
 G_DECLARE_FINAL_TYPE (GstBenchSrc, gst_bench_src, GST, BENCH_SRC, GstPushSrc)
 
-/* Frames of that format and size at a nominal 30 a second, without end, in at least so many buffers
- * taken in turn.  Returns a floating element. */
-GstElement *gst_bench_src_new (const gchar * format, gint width, gint height, guint least_buffers);
+/* Frames of that format and size at a nominal 30 a second, without end, in at least so many
+ * buffers taken in turn.  feature: "memory:CUDAMemory", of a pool that downstream must propose
+ * then; NULL: system memory.  Returns a floating element. */
+GstElement *gst_bench_src_new (const gchar * format, gint width, gint height,
+    const gchar * feature, guint least_buffers);
 
 G_END_DECLS
 #endif

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Prints the README's table of figures from a result file of the program throughput.
+"""Prints the README's tables of figures from a result file of the program throughput or cudamemory.
 
-usage: table.py [--all] [--goals] FILE.json
+usage: table.py [--cuda] [--all] [--goals] FILE.json
 
-  --all    a second table with every number of streams
+  --cuda   the file is of the program cudamemory: frames in CUDA memory
+  --all    a second table with every number of streams (not with --cuda)
   --goals  say which of the project's goals the figures reach; exit status 1 when one is missed
 """
 import json
@@ -15,6 +16,13 @@ UPLOAD = "cudaupload ! cudadownload"
 QUEUE = "cudaupload ! queue ! cudadownload"
 SIZES = {"1920x1080": "1080p", "3840x2160": "4K"}
 CASE = re.compile(r"throughput/system/(?P<kernel>\w+)/(?P<size>\w+)/(?P<format>\w+)/streams=(?P<streams>\d+)$")
+
+CUDA_CASE = re.compile(r"throughput/cuda/(?P<kernel>\w+)/(?P<size>\w+)/(?P<format>\w+)/streams=(?P<streams>\d+)$")
+DECODE_CASE = re.compile(r"decode/h264/(?P<size>\w+)/(?P<kernel>\w+)(?P<system>/system)?$")
+
+# Of the kernel alone where a frame takes it so many microseconds; of the decoder alone.
+CUDA_GOAL, CUDA_GOAL_US = 0.95, 200
+DECODE_GOAL = 0.97
 
 # Goals, for 1080p NV12 through kernel=copy with three streams.
 GOAL_RATIO = 0.85
@@ -109,16 +117,75 @@ def goals(result):
     return not missed and found
 
 
+def describe_cuda(case, row):
+    """What a row of the program cudamemory measured and what its limit is, or None."""
+    match = CUDA_CASE.match(case)
+    if match:
+        part = match.groupdict()
+        sigma = f" (sigma {row['sigma']:.0f})" if row.get("sigma") else ""
+        streams = part["streams"] + (" stream" if part["streams"] == "1" else " streams")
+        return f"{label(part)}, CUDA to CUDA, {part['kernel']}{sigma}, {streams}", "kernel alone"
+    match = DECODE_CASE.match(case)
+    if match:
+        part = match.groupdict()
+        out = "system memory out" if part["system"] else "`cudadownload`"
+        return (f"{SIZES.get(part['size'], part['size'])} `nvh264dec` ! {part['kernel']} ! {out}",
+                "decoder alone")
+    return None
+
+
+def cuda_table(result):
+    rows = []
+    for row in result["rows"]:
+        what = describe_cuda(row["case"], row)
+        if what:
+            rows.append([what[0], f"**{rounded(row['value'])}**", f"{rounded(row['limit'])} ({what[1]})",
+                         share_exact(row), f"{row.get('cost-us', 0):.1f} us"])
+    print_table(["frames", "cudastreamfilter", "limit", "of the limit", "cost a frame"], rows)
+
+
+def share_exact(row):
+    return f"{100 * row['ratio']:.1f} %" if row["ratio"] else "-"
+
+
+def cuda_goals(result):
+    reached = {"kernel": None, "decoder": None}
+    for row in result["rows"]:
+        ratio = row["ratio"] or 0
+        match = CUDA_CASE.match(row["case"])
+        if match and match["streams"] == "3" and row.get("kernel-us", 0) >= CUDA_GOAL_US:
+            reached["kernel"] = judge(f"{ratio:.3f} of the kernel alone ({row['kernel-us']:.0f} us)",
+                                      ratio >= CUDA_GOAL, CUDA_GOAL)
+        match = DECODE_CASE.match(row["case"])
+        if match and not match["system"]:
+            reached["decoder"] = judge(f"{ratio:.3f} of the decoder's rate", ratio >= DECODE_GOAL, DECODE_GOAL)
+    for what, good in reached.items():
+        if good is None:
+            print(f"missed: nothing was measured beside the {what} alone")
+    return all(reached.values())
+
+
+def judge(what, good, goal):
+    print(f"{'reached' if good else 'missed'}: {what}, goal {goal}")
+    return good
+
+
 def main(arguments):
     files = [a for a in arguments if not a.startswith("--")]
     options = [a for a in arguments if a.startswith("--")]
-    if len(files) != 1 or any(o not in ("--all", "--goals") for o in options):
+    if len(files) != 1 or any(o not in ("--cuda", "--all", "--goals") for o in options):
         sys.stderr.write(__doc__)
         return 2
     with open(files[0], encoding="utf-8") as file:
         result = json.load(file)
     print(f"{result['device']}, driver {result['driver']} (CUDA {result['cuda']}), GStreamer "
           f"{result['gstreamer']}, {result['date'][:10]}, commit {result['commit']}; frames a second\n")
+    if "--cuda" in options:
+        cuda_table(result)
+        if "--goals" not in options:
+            return 0
+        print()
+        return 0 if cuda_goals(result) else 1
     main_table(result)
     if "--all" in options:
         print()

@@ -5,16 +5,14 @@
 #include <gst/gst.h>
 #include <stdio.h>
 
+#include "benchpipeline.h"
 #include "busloop.h"
 #include "engineloop.h"
 #include "gstbenchsrc.h"
 #include "kernels/format.h"
 
-/* A pipeline from which nothing came for so long is stuck. */
-#define STUCK_NS (30 * GST_SECOND)
 /* The plain loop a programmer would write has three streams: up, kernel, down. */
 #define PLAIN_STREAMS 3
-#define IN_CUDA_MEMORY "video/x-raw(memory:CUDAMemory)"
 
 typedef struct
 {
@@ -24,13 +22,6 @@ typedef struct
   busloop *bus;                 /* NULL on the CPU */
   gboolean failed;
 } Run;
-
-/* What one pipeline showed. */
-typedef struct
-{
-  gdouble fps, least, most, cpu_us;
-  GstStructure *stats;          /* of the element named "filter", or NULL; the caller's */
-} Measured;
 
 static void
 complain (Run * run, const gchar * what, const gchar * text)
@@ -42,39 +33,21 @@ complain (Run * run, const gchar * what, const gchar * text)
 
 /* ---- one pipeline -------------------------------------------------------------------------- */
 
-typedef struct
-{
-  bench_meter meter;            /* streaming thread, read after the pipeline has stopped */
-  GstElement *pipeline;
-  gboolean reported;            /* streaming thread */
-} Probe;
-
-static GstPadProbeReturn
-count_buffer (GstPad * pad, GstPadProbeInfo * info, gpointer user_data)
-{
-  Probe *probe = user_data;
-
-  if (bench_meter_tick (&probe->meter) && !probe->reported) {
-    probe->reported = TRUE;
-    gst_element_post_message (probe->pipeline, gst_message_new_application
-        (GST_OBJECT (probe->pipeline), gst_structure_new_empty ("measured")));
-  }
-  return GST_PAD_PROBE_OK;
-}
-
-/* SRC ! description ! fakesink; NULL when an element is missing or they do not link. */
+/* SRC ! description ! fakesink, with system memory into the sink: cudadownload does nothing
+ * where it may. NULL when an element is missing or they do not link. */
 static GstElement *
 build_pipeline (const bench_size * size, const gchar * description, guint source_buffers,
-    Probe * probe, GError ** error)
+    GError ** error)
 {
   GstElement *pipeline = gst_pipeline_new (NULL);
-  GstElement *src = gst_bench_src_new (size->format, size->width, size->height,
+  GstElement *src = gst_bench_src_new (size->format, size->width, size->height, NULL,
       source_buffers);
-  GstElement *sink = gst_element_factory_make ("fakesink", NULL);
+  GstElement *sink = gst_element_factory_make ("fakesink", "sink");
   GstElement *middle =
       gst_parse_bin_from_description_full (description, TRUE, NULL, GST_PARSE_FLAG_FATAL_ERRORS,
       error);
-  GstPad *pad;
+  GstCaps *caps;
+  gboolean linked;
 
   if (middle == NULL || sink == NULL) {
     gst_object_unref (gst_object_ref_sink (src));
@@ -84,88 +57,37 @@ build_pipeline (const bench_size * size, const gchar * description, guint source
     return NULL;
   }
   gst_bin_add_many (GST_BIN (pipeline), src, middle, sink, NULL);
-  if (!gst_element_link_many (src, middle, sink, NULL)) {
+  caps = gst_caps_new_empty_simple ("video/x-raw");
+  linked = gst_element_link (src, middle) && gst_element_link_filtered (middle, sink, caps);
+  gst_caps_unref (caps);
+  if (!linked) {
     g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_NEGOTIATION, "the elements do not link");
     gst_object_unref (pipeline);
     return NULL;
   }
-  probe->pipeline = pipeline;
-  pad = gst_element_get_static_pad (sink, "sink");
-  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, count_buffer, probe, NULL);
-  gst_object_unref (pad);
   return pipeline;
-}
-
-static gboolean
-wait_measured (GstElement * pipeline, gchar ** problem)
-{
-  GstBus *bus = gst_element_get_bus (pipeline);
-  GstMessage *message = gst_bus_timed_pop_filtered (bus, STUCK_NS,
-      GST_MESSAGE_ERROR | GST_MESSAGE_APPLICATION | GST_MESSAGE_EOS);
-  gboolean good = FALSE;
-
-  if (message == NULL) {
-    *problem = g_strdup ("no result within 30 s");
-  } else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
-    GError *error = NULL;
-
-    gst_message_parse_error (message, &error, NULL);
-    *problem = g_strdup (error->message);
-    g_error_free (error);
-  } else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_EOS) {
-    *problem = g_strdup ("the stream ended");
-  } else {
-    good = TRUE;
-  }
-  g_clear_pointer (&message, gst_message_unref);
-  gst_object_unref (bus);
-  return good;
-}
-
-static GstStructure *
-get_stats (GstElement * pipeline)
-{
-  GstElement *filter = gst_bin_get_by_name (GST_BIN (pipeline), "filter");
-  GstStructure *stats = NULL;
-
-  if (filter != NULL) {
-    g_object_get (filter, "stats", &stats, NULL);
-    gst_object_unref (filter);
-  }
-  return stats;
 }
 
 /* FALSE: *problem says why; the caller frees it. */
 static gboolean
 measure_pipeline (const bench_size * size, const gchar * description,
-    const bench_options * options, Measured * measured, gchar ** problem)
+    const bench_options * options, BenchMeasured * measured, gchar ** problem)
 {
-  Probe probe = {.reported = FALSE };
   GError *error = NULL;
   GstElement *pipeline;
-  gboolean good;
+  bench_meter meter;
 
   memset (measured, 0, sizeof *measured);
-  bench_meter_init (&probe.meter, options->quick);
+  bench_meter_init (&meter, options->quick);
   /* Not before every buffer was filled, which is slower than what is measured. */
-  probe.meter.warm_frames += 2 * options->source_buffers;
-  pipeline = build_pipeline (size, description, options->source_buffers, &probe, &error);
+  meter.warm_frames += 2 * options->source_buffers;
+  pipeline = build_pipeline (size, description, options->source_buffers, &error);
   if (pipeline == NULL) {
     *problem = g_strdup (error != NULL ? error->message : "an element is missing");
     g_clear_error (&error);
     return FALSE;
   }
-  gst_element_set_state (pipeline, GST_STATE_PLAYING);
-  good = wait_measured (pipeline, problem);
-  if (good)
-    measured->stats = get_stats (pipeline);
-  gst_element_set_state (pipeline, GST_STATE_NULL);
-  gst_object_unref (pipeline);
-  if (good) {
-    measured->fps = bench_meter_rate (&probe.meter, &measured->least, &measured->most);
-    measured->cpu_us = bench_meter_cpu_us (&probe.meter);
-  }
-  return good;
+  return bench_pipeline_measure (pipeline, &meter, measured, problem);
 }
 
 /* ---- a frame size's common figures --------------------------------------------------------- */
@@ -180,7 +102,7 @@ typedef struct
 static gdouble
 measure_peer (Run * run, const bench_size * size, const gchar * name, const gchar * description)
 {
-  Measured measured;
+  BenchMeasured measured;
   gchar *problem = NULL;
 
   if (!measure_pipeline (size, description, run->options, &measured, &problem)) {
@@ -193,16 +115,10 @@ measure_peer (Run * run, const bench_size * size, const gchar * name, const gcha
 static gboolean
 has_peers (Run * run)
 {
-  GstElementFactory *upload, *download;
-  gboolean found;
+  gboolean found = bench_has_element ("cudaupload") && bench_has_element ("cudadownload");
 
   if (run->options->no_peers || run->bus == NULL)
     return FALSE;
-  upload = gst_element_factory_find ("cudaupload");
-  download = gst_element_factory_find ("cudadownload");
-  found = upload != NULL && download != NULL;
-  gst_clear_object (&upload);
-  gst_clear_object (&download);
   if (!found)
     complain (run, "peers", "there is no cudaupload and cudadownload here (GStreamer's nvcodec "
         "plugin, with a GPU that it accepts); --no-peers leaves them out");
@@ -234,10 +150,10 @@ measure_peers (Run * run, const bench_size * size, Common * common)
   if (!has_peers (run))
     return;
   common->upload_download = measure_peer (run, size, "cudaupload ! cudadownload",
-      "cudaupload ! " IN_CUDA_MEMORY " ! cudadownload");
+      "cudaupload ! " BENCH_IN_CUDA_MEMORY " ! cudadownload");
   common->upload_queue_download = measure_peer (run, size,
       "cudaupload ! queue ! cudadownload",
-      "cudaupload ! " IN_CUDA_MEMORY " ! queue max-size-buffers=3 max-size-bytes=0 "
+      "cudaupload ! " BENCH_IN_CUDA_MEMORY " ! queue max-size-buffers=3 max-size-bytes=0 "
       "max-size-time=0 ! cudadownload");
 }
 
@@ -245,7 +161,7 @@ measure_peers (Run * run, const bench_size * size, Common * common)
 static void
 report_source (Run * run, const bench_size * size)
 {
-  Measured measured;
+  BenchMeasured measured;
   gchar *problem = NULL;
   bench_row row;
 
@@ -282,34 +198,22 @@ report_limits (Run * run, const bench_size * size, const gchar * kernel, const C
 
 /* ---- the element --------------------------------------------------------------------------- */
 
-/* A number of the stats, whatever its type; -1: the element has none of that name. */
-static gdouble
-stat_number (const GstStructure * stats, const gchar * name)
-{
-  guint64 whole;
-  gdouble number;
-
-  if (gst_structure_get_uint64 (stats, name, &whole))
-    return (gdouble) whole;
-  return gst_structure_get_double (stats, name, &number) ? number : -1;
-}
-
 static void
 add_stats (Run * run, bench_row * row, const GstStructure * stats)
 {
   const gchar *bound_by = gst_structure_get_string (stats, "bound-by");
-  gdouble copies = stat_number (stats, "host-copies");
-  gdouble growths = stat_number (stats, "pool-growths");
+  gdouble copies = bench_stat (stats, "host-copies");
+  gdouble growths = bench_stat (stats, "pool-growths");
 
   bench_row_add_extra (row, "host-copies", copies);
   bench_row_add_extra (row, "pool-growths", growths);
-  bench_row_add_extra (row, "overlap", stat_number (stats, "overlap"));
-  bench_row_add_extra (row, "efficiency", stat_number (stats, "efficiency"));
-  bench_row_add_extra (row, "upload-us", stat_number (stats, "upload-time") / 1e3);
-  bench_row_add_extra (row, "kernel-us", stat_number (stats, "kernel-time") / 1e3);
-  bench_row_add_extra (row, "download-us", stat_number (stats, "download-time") / 1e3);
-  bench_row_add_extra (row, "pinned-bytes", stat_number (stats, "pinned-bytes"));
-  bench_row_add_extra (row, "device-bytes", stat_number (stats, "device-bytes"));
+  bench_row_add_extra (row, "overlap", bench_stat (stats, "overlap"));
+  bench_row_add_extra (row, "efficiency", bench_stat (stats, "efficiency"));
+  bench_row_add_extra (row, "upload-us", bench_stat (stats, "upload-time") / 1e3);
+  bench_row_add_extra (row, "kernel-us", bench_stat (stats, "kernel-time") / 1e3);
+  bench_row_add_extra (row, "download-us", bench_stat (stats, "download-time") / 1e3);
+  bench_row_add_extra (row, "pinned-bytes", bench_stat (stats, "pinned-bytes"));
+  bench_row_add_extra (row, "device-bytes", bench_stat (stats, "device-bytes"));
   if (bound_by != NULL)
     g_strlcpy (row->bound_by, bound_by, sizeof row->bound_by);
   if (run->options->check && (copies != 0 || growths != 0)) {
@@ -344,7 +248,7 @@ report_element (Run * run, const bench_size * size, const csfk_kernel * kernel, 
       "num-streams=%u fps-update-interval=%u", run->options->cpu ? "cpu" : "cuda", kernel->name,
       streams, run->options->quick ? 100 : 500);
   gchar *problem = NULL;
-  Measured measured;
+  BenchMeasured measured;
   bench_row row;
 
   if (!measure_pipeline (size, description, run->options, &measured, &problem)) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The suites on a real GPU: kernels, engine and element on the real driver, compute-sanitizer, and a short
-# throughput table.  A test that skips has failed here.  The last line printed is "N passed, N failed,
-# N skipped"; the exit status is 0 when some passed and none failed.
+# The suites on a real GPU: kernels, engine and element on the real driver, CUDA memory on its pads,
+# compute-sanitizer, and a short throughput table.  A test that skips has failed here.  The last line printed
+# is "N passed, N failed, N skipped"; the exit status is 0 when some passed and none failed.
 set -uo pipefail
 
 usage()
@@ -13,7 +13,8 @@ usage: tests/gpu/run.sh [OPTION ...]
   --build DIR       a build folder with the tests, made here or elsewhere; default: build, made now
   --bundle DIR      a GStreamer brought along, for a host without: DIR/env.sh is sourced
   --out DIR         logs and results (default: a folder in /tmp)
-  --only NAME,...   only these of: kernels engine element memcheck racecheck synccheck throughput
+  --only NAME,...   only these of: kernels engine element cudamemory memcheck racecheck synccheck
+                    throughput
   --commit TEXT     recorded in the results (default: what git says)
   --jobs N          programs that share the GPU at once (default: half the processors)
   -h, --help        this text
@@ -26,7 +27,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/benchmarks/gpuhost.sh"
 
 build_arg='' bundle='' out='' commit='' jobs=$(( ($(nproc) + 1) / 2 ))
-only=kernels,engine,element,memcheck,racecheck,synccheck,throughput
+only=kernels,engine,element,cudamemory,memcheck,racecheck,synccheck,throughput
 while [ $# -gt 0 ]; do
   case $1 in -h | --help) usage; exit 0 ;; esac
   [ $# -gt 1 ] || { usage >&2; die "unknown argument, or one without its value: '$1'"; }
@@ -44,7 +45,7 @@ done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number, not '$jobs'"
 for part in ${only//,/ }; do
   case $part in
-    kernels | engine | element | memcheck | racecheck | synccheck | throughput) ;;
+    kernels | engine | element | cudamemory | memcheck | racecheck | synccheck | throughput) ;;
     *) usage >&2; die "there is no part '$part'" ;;
   esac
 done
@@ -134,13 +135,32 @@ sanitized() # NAME SECONDS TOOL [SANITIZER OPTION ...] -- COMMAND ...
     "$sanitizer" --tool "$tool" --error-exitcode 9 --target-processes all "${options[@]}" "$@"
 }
 
+# A pipeline whose output has a line of that pattern.
+memcheck_launch() # NAME PATTERN ELEMENT ...
+{
+  local title=$1 pattern=$2
+  shift 2
+  # shellcheck disable=SC2016
+  sanitized "memcheck-pipeline-$title" 120 memcheck -- bash -c \
+    'set -o pipefail; p=$1; shift; gst-launch-1.0 -v "$@" | tee /dev/stderr | grep "$p" > /dev/null' \
+    pipeline "$pattern" "$@"
+}
+
 memcheck_pipeline() # KERNEL FORMAT
 {
-  # shellcheck disable=SC2016
-  sanitized "memcheck-pipeline-$1-$2" 120 memcheck -- bash -c \
-    'set -o pipefail; gst-launch-1.0 -v "$@" | tee /dev/stderr | grep "processed: 24," > /dev/null' pipeline \
+  memcheck_launch "$1-$2" 'processed: 24,' \
     videotestsrc num-buffers=24 pattern=ball '!' "video/x-raw,format=$2,width=641,height=363" '!' \
     cudastreamfilter backend=cuda num-streams=3 "kernel=$1" '!' fakesink
+}
+
+# System memory, CUDA memory between two of the element, and system memory again.
+memcheck_cuda_memory() # FORMAT
+{
+  memcheck_launch "cudamemory-$1" 'second: .*processed: 24,' \
+    videotestsrc num-buffers=24 pattern=ball '!' "video/x-raw,format=$1,width=641,height=363" '!' \
+    cudastreamfilter backend=cuda num-streams=3 kernel=gaussianblur '!' \
+    "video/x-raw(memory:CUDAMemory)" '!' \
+    cudastreamfilter name=second backend=cuda num-streams=3 kernel=sobel '!' video/x-raw '!' fakesink
 }
 
 for kernel in "${kernel_names[@]}"; do
@@ -165,6 +185,7 @@ if wanted memcheck; then
   memcheck_pipeline sobel I420
   memcheck_pipeline gaussianblur NV12
 fi
+if wanted cudamemory; then memcheck_cuda_memory NV12; fi
 if wanted kernels; then start kernels 180 "$kernels" --cuda; fi
 finish_started
 
@@ -180,6 +201,8 @@ if wanted element; then
     check "$(basename "$program")" 240 env CSF_TEST_BACKEND=cuda CK_DEFAULT_TIMEOUT=60 "$program"
   done
 fi
+
+if wanted cudamemory; then check cudamemory 240 "$build/tests/gpu/checkcudamemory"; fi
 
 if wanted throughput; then
   if [ -z "$commit" ]; then commit=$(current_commit); fi
