@@ -173,6 +173,14 @@ gst_csf_stop (GstCudaStreamFilter * self)
 /* ---- device and engine ------------------------------------------------------------------------- */
 
 static csf_status
+fill_error (csf_error * error, csf_status status, const gchar * text)
+{
+  *error = (csf_error) {.status = status,.stage = CSF_STAGE_OPEN,.frame = CSF_NO_FRAME };
+  g_strlcpy (error->text, text, sizeof error->text);
+  return status;
+}
+
+static csf_status
 open_cuda_device (GstCudaStreamFilter * self, gboolean cuda_caps, csf_error * error)
 {
   GstCsfCudaContext *context;
@@ -188,6 +196,9 @@ open_cuda_device (GstCudaStreamFilter * self, gboolean cuda_caps, csf_error * er
     if (status == CSF_OK && cuda_caps) {
       gst_csf_offer_context (self, self->device);
       context = gst_csf_get_context (self);
+      if (context == NULL)
+        status = fill_error (error, CSF_ERROR_UNSUPPORTED, "libgstcuda cannot work in the device's "
+            "context; leave out memory:CUDAMemory");
     }
   }
   if (status == CSF_OK)

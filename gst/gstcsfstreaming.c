@@ -52,8 +52,8 @@ close_flow (GstCudaStreamFilter * self, GstFlowReturn flow, gboolean * orphaned)
     *orphaned = self->eos_queued;
   if (self->engine != NULL)
     csf_engine_set_interrupted (self->engine, TRUE);
-  g_mutex_unlock (&self->lock);
   csf_queue_set_flushing (self->queue, TRUE);
+  g_mutex_unlock (&self->lock);
   return first;
 }
 
@@ -63,11 +63,24 @@ drop_item (void *context, csf_item item)
   gst_event_unref (item.data);
 }
 
+/* A flush ends segment and stream, but what is said of the stream stays true. */
+static void
+flush_item (void *context, csf_item item)
+{
+  GstCudaStreamFilter *self = context;
+  GstEvent *event = item.data;
+
+  if (GST_EVENT_IS_STICKY (event) && GST_EVENT_TYPE (event) != GST_EVENT_SEGMENT
+      && GST_EVENT_TYPE (event) != GST_EVENT_EOS)
+    gst_pad_store_sticky_event (self->srcpad, event);
+  gst_event_unref (event);
+}
+
 /* Both threads stand still: what a flush drops goes, frames in flight stay to be retired unseen. */
 static void
 open_flow (GstCudaStreamFilter * self)
 {
-  csf_queue_flush (self->queue, drop_item, NULL);
+  csf_queue_flush (self->queue, flush_item, self);
   g_mutex_lock (&self->lock);
   self->flow = GST_FLOW_OK;
   self->eos_queued = FALSE;
@@ -77,8 +90,8 @@ open_flow (GstCudaStreamFilter * self)
     csf_engine_discard (self->engine);
     csf_engine_set_interrupted (self->engine, FALSE);
   }
-  g_mutex_unlock (&self->lock);
   csf_queue_set_flushing (self->queue, FALSE);
+  g_mutex_unlock (&self->lock);
 }
 
 static gboolean
@@ -137,24 +150,20 @@ fail_here (GstCudaStreamFilter * self, const csf_error * error)
   gst_pad_push_event (self->srcpad, gst_event_new_eos ());
 }
 
-/* Downstream was linked again: what stands in the queue goes on. */
+/* Downstream was linked again: what stands in the queue goes on.  All under the lock, so that neither
+ * thread sees half of it, and so that the task does not pause after it was started. */
 void
 gst_csf_reopen_if_not_linked (GstCudaStreamFilter * self)
 {
-  gboolean reopen;
-
   g_mutex_lock (&self->lock);
-  reopen = self->flow == GST_FLOW_NOT_LINKED;
-  if (reopen) {
-    self->flow = GST_FLOW_OK;
+  if (self->flow == GST_FLOW_NOT_LINKED) {
+    csf_queue_set_flushing (self->queue, FALSE);
     if (self->engine != NULL)
       csf_engine_set_interrupted (self->engine, FALSE);
+    self->flow = GST_FLOW_OK;
+    gst_pad_start_task (self->srcpad, source_loop, self, NULL);
   }
   g_mutex_unlock (&self->lock);
-  if (!reopen)
-    return;
-  csf_queue_set_flushing (self->queue, FALSE);
-  gst_pad_start_task (self->srcpad, source_loop, self, NULL);
 }
 
 /* ---- statistics -------------------------------------------------------------------------------- */
@@ -282,7 +291,10 @@ source_loop (gpointer user_data)
   csf_item item;
 
   if (csf_queue_take (self->queue, &item) != CSF_OK) {
-    gst_pad_pause_task (self->srcpad);
+    g_mutex_lock (&self->lock);
+    if (self->flow != GST_FLOW_OK && self->flow != GST_FLOW_EOS)
+      gst_pad_pause_task (self->srcpad);
+    g_mutex_unlock (&self->lock);
     return;
   }
   gst_csf_stats_add_idle (self->stats, gst_util_get_timestamp () - begin);
