@@ -31,6 +31,7 @@ load_driver (void)
     csf_error_set (&load_error, CSF_ERROR_DRIVER, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "the NVIDIA driver's libcuda.so.1 cannot be loaded (%s); install the NVIDIA driver, or in a "
         "container start it with the GPU", dlerror ());
+    dlerror ();                 /* the second call frees the text of the first */
     return;
   }
   for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {

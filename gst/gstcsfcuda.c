@@ -67,10 +67,25 @@ gst_csf_cuda_context_wrap (csf_device * device)
   return GST_OBJECT_CAST (context);
 }
 
+static gboolean
+set_field (GQuark field, const GValue * value, gpointer structure)
+{
+  gst_structure_id_set_value (structure, field, value);
+  return TRUE;
+}
+
+/* Not persistent, as libgstcuda makes it: after a device failure the context is broken, and must not
+ * come back to us when the pipeline starts again. */
 GstContext *
 gst_csf_cuda_context_to (GstCsfCudaContext * context)
 {
-  return gst_context_new_cuda_context (GST_CUDA_CONTEXT (context));
+  GstContext *persistent = gst_context_new_cuda_context (GST_CUDA_CONTEXT (context));
+  GstContext *result = gst_context_new (GST_CSF_CUDA_CONTEXT_TYPE, FALSE);
+
+  gst_structure_foreach (gst_context_get_structure (persistent), set_field,
+      gst_context_writable_structure (result));
+  gst_context_unref (persistent);
+  return result;
 }
 
 static void

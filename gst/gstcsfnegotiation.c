@@ -443,18 +443,41 @@ static gboolean
 pool_still_fits (GstCudaStreamFilter * self, const PoolNeeds * needs)
 {
   GstStructure *config;
-  guint size = 0, min = 0;
+  guint size = 0;
   gboolean video_meta, fits;
 
   if (self->pool == NULL || self->output_on_device != self->pool_on_device)
     return FALSE;
   config = gst_buffer_pool_get_config (self->pool);
   video_meta = gst_buffer_pool_config_has_option (config, GST_BUFFER_POOL_OPTION_VIDEO_META);
-  fits = gst_buffer_pool_config_get_params (config, NULL, &size, &min, NULL)
-      && (self->pool_on_device || size == needs->size) && min == needs->min_buffers
+  fits = gst_buffer_pool_config_get_params (config, NULL, &size, NULL, NULL)
+      && (self->pool_on_device || size == needs->size)
+      && self->pool_buffers == needs->min_buffers
       && (self->pool_on_device || video_meta == needs->video_meta);
   gst_structure_free (config);
   return fits;
+}
+
+/* Activates a pool and makes it allocate its buffers now.  Its own way to do so, a minimum in the config,
+ * loses those it has when a later one fails. */
+static gboolean
+fill_pool (GstBufferPool * pool, guint n_buffers)
+{
+  GstBuffer **buffers = g_new0 (GstBuffer *, n_buffers);
+  gboolean filled = gst_buffer_pool_set_active (pool, TRUE);
+  guint n = 0;
+
+  while (filled && n < n_buffers) {
+    filled = gst_buffer_pool_acquire_buffer (pool, &buffers[n], NULL) == GST_FLOW_OK;
+    if (filled)
+      n++;
+  }
+  while (n > 0)
+    gst_buffer_unref (buffers[--n]);
+  g_free (buffers);
+  if (!filled)
+    gst_buffer_pool_set_active (pool, FALSE);
+  return filled;
 }
 
 static GstBufferPool *
@@ -465,17 +488,16 @@ new_pool (GstCudaStreamFilter * self, const PoolNeeds * needs)
 
   if (self->output_on_device) {
     pool = needs->offered == NULL ? NULL : gst_csf_cuda_pool_configure
-        (gst_object_ref (needs->offered), needs->caps, needs->size, needs->min_buffers);
+        (gst_object_ref (needs->offered), needs->caps, needs->size, 0);
     if (pool != NULL)
       return pool;
     return gst_csf_cuda_pool_configure (gst_csf_cuda_pool_new (self->format.context), needs->caps,
-        needs->size, needs->min_buffers);
+        needs->size, 0);
   }
   /* Downstream's pool is not taken, only how many buffers it holds: our memory is what the device
    * copies to without a detour. */
   allocator = gst_csf_allocator_new (self->format.hostpool);
-  pool = gst_csf_pool_new (allocator, needs->caps, needs->size, needs->min_buffers,
-      needs->video_meta);
+  pool = gst_csf_pool_new (allocator, needs->caps, needs->size, 0, needs->video_meta);
   gst_object_unref (allocator);
   return pool;
 }
@@ -497,7 +519,7 @@ gst_csf_decide_allocation (GstCudaStreamFilter * self)
   pool = new_pool (self, &needs);
   gst_caps_unref (needs.caps);
   g_clear_object (&needs.offered);
-  if (pool == NULL || !gst_buffer_pool_set_active (pool, TRUE)) {
+  if (pool == NULL || !fill_pool (pool, needs.min_buffers)) {
     gst_clear_object (&pool);
     GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("no memory for %u frames of %u bytes; lower "
             "num-streams or the frame size", needs.min_buffers, needs.size), (NULL));
@@ -505,6 +527,7 @@ gst_csf_decide_allocation (GstCudaStreamFilter * self)
   }
   set_pool (self, pool);
   self->pool_on_device = self->output_on_device;
+  self->pool_buffers = needs.min_buffers;
   return TRUE;
 }
 

@@ -36,9 +36,9 @@ get_flow (GstCudaStreamFilter * self)
 
 /* Stops both threads: every wait returns, until open_flow.  FALSE: they were stopped before, so what
  * made the caller stop them was reported already.  *orphaned (may be NULL): upstream has sent EOS and
- * looks at no flow return any more. */
+ * looks at no flow return any more.  reported: there is an error message of this. */
 static gboolean
-close_flow (GstCudaStreamFilter * self, GstFlowReturn flow, gboolean * orphaned)
+close_flow (GstCudaStreamFilter * self, GstFlowReturn flow, gboolean reported, gboolean * orphaned)
 {
   gboolean first;
 
@@ -46,7 +46,7 @@ close_flow (GstCudaStreamFilter * self, GstFlowReturn flow, gboolean * orphaned)
   first = self->flow == GST_FLOW_OK || self->flow == GST_FLOW_EOS;
   if (first || flow == GST_FLOW_FLUSHING) {
     self->flow = flow;
-    self->flow_reported = FALSE;
+    self->flow_reported = reported;
   }
   if (orphaned != NULL)
     *orphaned = self->eos_queued;
@@ -107,7 +107,7 @@ fail_downstream (GstCudaStreamFilter * self, GstFlowReturn flow)
 {
   gboolean orphaned;
 
-  if (!close_flow (self, flow, &orphaned))
+  if (!close_flow (self, flow, FALSE, &orphaned))
     return;
   GST_DEBUG_OBJECT (self, "stopping with %s", gst_flow_get_name (flow));
   if (!is_fatal (flow))
@@ -140,13 +140,10 @@ refuse_input (GstCudaStreamFilter * self)
 static void
 fail_here (GstCudaStreamFilter * self, const csf_error * error)
 {
-  if (!close_flow (self, GST_FLOW_ERROR, NULL))
+  if (!close_flow (self, GST_FLOW_ERROR, TRUE, NULL))
     return;
   if (error != NULL)
     gst_csf_post_error (self, error);
-  g_mutex_lock (&self->lock);
-  self->flow_reported = TRUE;
-  g_mutex_unlock (&self->lock);
   gst_pad_push_event (self->srcpad, gst_event_new_eos ());
 }
 
@@ -168,6 +165,21 @@ gst_csf_reopen_if_not_linked (GstCudaStreamFilter * self)
 
 /* ---- statistics -------------------------------------------------------------------------------- */
 
+/* A bin's deep-notify loses one of two notifications that come at once, so elements take turns.  A turn
+ * is not waited for but at the end, since a handler may be waiting for the other element. */
+static void
+notify_last_message (GstCudaStreamFilter * self, gboolean last)
+{
+  static GMutex turn;
+
+  if (last)
+    g_mutex_lock (&turn);
+  else if (!g_mutex_trylock (&turn))
+    return;
+  g_object_notify (G_OBJECT (self), "last-message");
+  g_mutex_unlock (&turn);
+}
+
 static void
 publish_stats (GstCudaStreamFilter * self, gboolean always)
 {
@@ -187,7 +199,7 @@ publish_stats (GstCudaStreamFilter * self, gboolean always)
     g_free (self->last_message);
     self->last_message = line;
     GST_OBJECT_UNLOCK (self);
-    g_object_notify (G_OBJECT (self), "last-message");
+    notify_last_message (self, always);
   }
   gst_element_post_message (GST_ELEMENT (self), gst_message_new_element (GST_OBJECT (self),
           gst_csf_stats_to_structure (self->stats, self->engine)));
@@ -464,8 +476,13 @@ gst_csf_chain (GstPad * pad, GstObject * parent, GstBuffer * buffer)
   }
   if (flow == GST_FLOW_OK && csf_engine_wait_free (self->engine) != CSF_OK)
     flow = interrupted_flow (self);
-  if (flow == GST_FLOW_OK)
+  if (flow == GST_FLOW_OK) {
     flow = gst_buffer_pool_acquire_buffer (self->pool, &output, NULL);
+    if (flow == GST_FLOW_ERROR && refuse_input (self))
+      GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("no memory for another frame of %"
+              G_GSIZE_FORMAT " bytes; lower num-streams, or let downstream hold fewer",
+              GST_VIDEO_INFO_SIZE (&self->format.output_info)), (NULL));
+  }
   if (flow != GST_FLOW_OK) {
     gst_buffer_unref (buffer);
     return flow;
@@ -526,7 +543,7 @@ static void
 flush_stop (GstCudaStreamFilter * self, GstEvent * event)
 {
   /* Some send only this one, and nothing may follow it before the next segment. */
-  close_flow (self, GST_FLOW_FLUSHING, NULL);
+  close_flow (self, GST_FLOW_FLUSHING, FALSE, NULL);
   gst_pad_pause_task (self->srcpad);
   gst_pad_push_event (self->srcpad, event);
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
@@ -545,7 +562,7 @@ gst_csf_sink_event (GstPad * pad, GstObject * parent, GstEvent * event)
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_FLUSH_START:
       gst_pad_push_event (self->srcpad, event);
-      close_flow (self, GST_FLOW_FLUSHING, NULL);
+      close_flow (self, GST_FLOW_FLUSHING, FALSE, NULL);
       gst_pad_pause_task (self->srcpad);
       return GST_FLOW_OK;
     case GST_EVENT_FLUSH_STOP:
@@ -588,14 +605,14 @@ gst_csf_activate (GstPad * pad, GstObject * parent, GstPadMode mode,
     return FALSE;
   if (GST_PAD_IS_SINK (pad)) {
     if (!active)
-      close_flow (self, GST_FLOW_FLUSHING, NULL);
+      close_flow (self, GST_FLOW_FLUSHING, FALSE, NULL);
     return TRUE;
   }
   if (active) {
     open_flow (self);
     return gst_pad_start_task (pad, source_loop, self, NULL);
   }
-  close_flow (self, GST_FLOW_FLUSHING, NULL);
+  close_flow (self, GST_FLOW_FLUSHING, FALSE, NULL);
   return gst_pad_stop_task (pad);
 }
 

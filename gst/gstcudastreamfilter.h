@@ -52,6 +52,7 @@ struct _GstCudaStreamFilter
   csf_engine *engine;
   GstBufferPool *pool;
   gboolean pool_on_device;
+  guint pool_buffers;           /* it was filled with */
   GstCsfFormat format;
   gboolean output_on_device;
   guint num_streams;

@@ -79,6 +79,8 @@ void rig_free (Rig * rig);
 
 /* framerate 30/1.  TRUE: the element took them. */
 gboolean rig_set_caps (Rig * rig, const gchar * format, gint width, gint height);
+/* The same with any video caps; takes the reference. */
+gboolean rig_take_caps (Rig * rig, GstCaps * caps);
 gboolean rig_push_event (Rig * rig, GstEvent * event);
 GstFlowReturn rig_push (Rig * rig, GstBuffer * buffer);
 

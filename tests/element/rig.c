@@ -126,10 +126,8 @@ rig_free (Rig * rig)
 /* ---- feeding --------------------------------------------------------------------------------- */
 
 gboolean
-rig_set_caps (Rig * rig, const gchar * format, gint width, gint height)
+rig_take_caps (Rig * rig, GstCaps * caps)
 {
-  GstCaps *caps = gst_caps_new_simple ("video/x-raw", "format", G_TYPE_STRING, format, "width",
-      G_TYPE_INT, width, "height", G_TYPE_INT, height, "framerate", GST_TYPE_FRACTION, 30, 1, NULL);
   GstEvent *event = NULL;
 
   ck_assert (gst_video_info_from_caps (&rig->info, caps));
@@ -142,6 +140,14 @@ rig_set_caps (Rig * rig, const gchar * format, gint width, gint height)
   event = gst_event_new_caps (caps);
   gst_caps_unref (caps);
   return rig_push_event (rig, event);
+}
+
+gboolean
+rig_set_caps (Rig * rig, const gchar * format, gint width, gint height)
+{
+  return rig_take_caps (rig, gst_caps_new_simple ("video/x-raw", "format", G_TYPE_STRING, format,
+          "width", G_TYPE_INT, width, "height", G_TYPE_INT, height, "framerate",
+          GST_TYPE_FRACTION, 30, 1, NULL));
 }
 
 gboolean

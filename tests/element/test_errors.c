@@ -32,6 +32,7 @@ static const BadSetting bad_settings[] = {
   {"gaussianblur", "sigma=wide", {"sigma", "number", "wide", NULL}},
   {"gaussianblur", "sigma", {"name=value", "sigma", NULL}},
   {"gaussianblur", "=,;", {"name=value", NULL}},
+  {"gaussianblur", "sigma=1;;foo", {"name=value", NULL}},
   {"copy", "sigma=2", {"sigma", "copy", "no parameter", NULL}},
 };
 

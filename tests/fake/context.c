@@ -555,6 +555,16 @@ cuModuleLoadDataEx (cu_module *module, const void *image, unsigned n, int *optio
   return cuModuleLoadData (module, image);
 }
 
+static bool
+module_is_used (const fake_context *context, const fake_module *module)
+{
+  for (const fake_stream *stream = context->streams; stream != NULL; stream = stream->next)
+    for (const fake_op *op = stream->first; op != NULL; op = op->next)
+      if (op->kind == FAKE_OP_KERNEL && op->module == module)
+        return true;
+  return false;
+}
+
 FAKE_EXPORT cu_result
 cuModuleUnload (cu_module handle)
 {
@@ -567,11 +577,12 @@ cuModuleUnload (cu_module handle)
   if (module == NULL || module->object.context != call.context)
     return fake_call_end (&call, fake_misuse (FAKE_ERROR_INVALID_HANDLE,
             "cuModuleUnload of what is no module of the current context"));
-  for (fake_stream *stream = call.context->streams; stream != NULL; stream = stream->next)
-    for (fake_op *op = stream->first; op != NULL; op = op->next)
-      if (op->kind == FAKE_OP_KERNEL)
-        return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
-                "cuModuleUnload while a kernel runs or waits to"));
+  /* What a broken context had still to do is being thrown away. */
+  while (module_is_used (call.context, module) && call.context->error != CU_SUCCESS)
+    pthread_cond_wait (&fake_changed, &fake_lock);
+  if (module_is_used (call.context, module))
+    return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
+            "cuModuleUnload while a kernel of it runs or waits to"));
   for (size_t i = 0; i < n_objects; i++) {
     fake_object *object = objects[i];
 
@@ -640,3 +651,19 @@ UNSUPPORTED (cuGraphicsUnmapResources)
 UNSUPPORTED (cuGraphicsUnregisterResource)
 UNSUPPORTED (cuTexObjectCreate)
 UNSUPPORTED (cuTexObjectDestroy)
+/* From GStreamer 1.24 on. */
+UNSUPPORTED (cuCtxGetLimit)
+UNSUPPORTED (cuCtxSetLimit)
+UNSUPPORTED (cuMemcpyDtoD_v2)
+UNSUPPORTED (cuMemsetD2D8_v2)
+UNSUPPORTED (cuMemsetD2D8Async)
+UNSUPPORTED (cuMemsetD2D16_v2)
+UNSUPPORTED (cuMemsetD2D16Async)
+UNSUPPORTED (cuMemsetD2D32_v2)
+UNSUPPORTED (cuMemsetD2D32Async)
+UNSUPPORTED (cuIpcGetEventHandle)
+UNSUPPORTED (cuIpcOpenEventHandle)
+UNSUPPORTED (cuIpcGetMemHandle)
+UNSUPPORTED (cuIpcOpenMemHandle_v2)
+UNSUPPORTED (cuIpcOpenMemHandle)
+UNSUPPORTED (cuIpcCloseMemHandle)

@@ -160,6 +160,7 @@ struct fake_op
   void *staged;                 /* pageable input, copied when the call was made */
 
   const csfk_kernel *kernel;    /* NULL: the launch named memory that is not there */
+  const void *module;           /* of the kernel: compared, never followed */
   csfk_frame frame;
   unsigned char *params;
 

@@ -120,6 +120,15 @@ fake_memory_drop_context (fake_context *context)
   }
 }
 
+/* Whatever still uses the range is done, or thrown away with a broken context. */
+static void
+range_drain (fake_range *range)
+{
+  fake_context_drain (range->context);
+  while (range->pending > 0 && range->context->error != CU_SUCCESS)
+    pthread_cond_wait (&fake_changed, &fake_lock);
+}
+
 /* The range of one of these types that begins exactly there. */
 static fake_range *
 range_find (const void *data, unsigned types)
@@ -206,7 +215,7 @@ cuMemFree_v2 (cu_deviceptr pointer)
   if (range == NULL)
     return fake_call_end (&call, pointer == 0 ? CU_ERROR_INVALID_VALUE
         : fake_misuse (CU_ERROR_INVALID_VALUE, "cuMemFree of what was not allocated"));
-  fake_context_drain (range->context);
+  range_drain (range);
   range_remove (range);
   return fake_call_end (&call, CU_SUCCESS);
 }
@@ -256,7 +265,7 @@ cuMemFreeHost (void *pointer)
   if (range == NULL)
     return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
             "cuMemFreeHost of what was not allocated"));
-  fake_context_drain (range->context);
+  range_drain (range);
   range_remove (range);
   return fake_call_end (&call, CU_SUCCESS);
 }

@@ -346,6 +346,7 @@ cuLaunchKernel (cu_function handle, unsigned grid_x, unsigned grid_y, unsigned g
   memcpy (&images, arguments, sizeof images);
   op->kind = FAKE_OP_KERNEL;
   op->kernel = function->kernel;
+  op->module = function->module;
   if (!map_image (&images.in, op->ranges)
       || !map_image (&images.out, op->ranges + CSFK_MAX_PLANES)) {
     fake_misuse (FAKE_ERROR_ILLEGAL_ADDRESS,

@@ -171,7 +171,7 @@ for kernel in "${kernel_names[@]}"; do
   if wanted racecheck; then
     # It follows every access to shared memory: several blocks across and down are enough.
     sanitized "racecheck-kernel-$kernel" 240 racecheck -- \
-      "$kernels" --cuda --kernel "$kernel" --most-pixels 10000
+      "$kernels" --cuda --kernel "$kernel" --most-pixels 10000 --every 16
   fi
   if wanted synccheck; then
     sanitized "synccheck-kernel-$kernel" 180 synccheck -- "$kernels" --cuda --kernel "$kernel"

@@ -28,6 +28,8 @@ typedef struct dimensions
 
 /* --most-pixels: larger pictures are left out; 0: none. */
 static int most_pixels;
+/* --every: only each so-and-so-many-th frame is checked. */
+static int every = 1;
 
 /* From one pixel, over every remainder of the vector widths, to more than a strip, a block, a
  * tile. */
@@ -239,6 +241,7 @@ static void
 check_kernel (gpu *device, const csfk_kernel *kernel, tally *totals)
 {
   const int n_choices = kernel->n_params > 0 ? 5 : 1;
+  int n_seen = 0;
   unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
 
   for (int f = 0; kernel->formats[f] != CSFK_FORMAT_NONE; f++)
@@ -247,6 +250,8 @@ check_kernel (gpu *device, const csfk_kernel *kernel, tally *totals)
         for (int choice = 0; choice < n_choices; choice++) {
           /* Every size meets every alignment and every choice, not every pair of these. */
           if (n_choices > 1 && a > 0 && choice != (s + a) % n_choices)
+            continue;
+          if (n_seen++ % every != 0)
             continue;
           choose_params (kernel, choice, params);
           check_frame (device, kernel, kernel->formats[f], sizes[s], alignments[a], params, totals);
@@ -354,7 +359,7 @@ static void
 usage (void)
 {
   puts ("usage: checkkernels [--cuda] [--bench] [--json FILE] [--kernel NAME] [--seed N]\n"
-      "                    [--most-pixels N]\n"
+      "                    [--most-pixels N] [--every N]\n"
       "\n"
       "  (none)         check the C path of every kernel against naive models\n"
       "  --cuda         check the GPU against the C path; 77 without a GPU\n"
@@ -362,7 +367,8 @@ usage (void)
       "  --json FILE    with --bench: write the figures there\n"
       "  --kernel NAME  this kernel only\n"
       "  --seed N       the random content of an earlier run\n"
-      "  --most-pixels N  pictures of at most so many pixels, for slow checkers");
+      "  --most-pixels N  pictures of at most so many pixels, for slow checkers\n"
+      "  --every N      only each Nth of the frames, likewise");
 }
 
 typedef struct settings
@@ -389,6 +395,8 @@ parse_options (int argc, char **argv)
       options.kernel = argv[++i];
     } else if (strcmp (argv[i], "--seed") == 0 && value) {
       seed = strtoull (argv[++i], NULL, 0);
+    } else if (strcmp (argv[i], "--every") == 0 && value && atoi (value) > 0) {
+      every = atoi (argv[++i]);
     } else if (strcmp (argv[i], "--most-pixels") == 0 && value) {
       most_pixels = atoi (argv[++i]);
     } else {
