@@ -157,7 +157,7 @@ show_live() # ELEMENT LINE
 # good order, so a file that is being written is complete.
 run_pipeline() # WORD ...
 {
-  local text element status='' kind='' got
+  local text element status='' kind='' got launcher='' stopped=no children
   local -A told=()
   declare -gA last_line=()
   on_live_line=no
@@ -165,6 +165,7 @@ run_pipeline() # WORD ...
   trap ':' INT
   while [ -z "$status" ]; do
     got=0
+    launcher=$!
     IFS= read -r text || got=$?
     if [ $got -gt 128 ]; then continue; fi # a signal, not the end
     if [ $got -ne 0 ]; then break; fi
@@ -188,7 +189,14 @@ run_pipeline() # WORD ...
         if [ -n "${told[$text]:-}" ]; then continue; fi
         told[$text]=yes
         if [ $on_live_line = yes ]; then printf '\n'; on_live_line=no; fi
-        printf '%s\n' "$text" >&2 ;;
+        printf '%s\n' "$text" >&2
+        # Nothing of the input fits the pipeline: it would wait for ever.
+        if [[ $text == *'Delayed linking failed'* ]] \
+          && read -r children < "/proc/$launcher/task/$launcher/children"; then
+          stopped=yes
+          # shellcheck disable=SC2086
+          kill $children || true
+        fi ;;
     esac
   done < <(
     trap ':' INT
@@ -198,7 +206,7 @@ run_pipeline() # WORD ...
   trap - INT
   if [ $on_live_line = yes ]; then printf '\n'; fi
   # 255 is gst-launch's own for a pipeline that does not start.
-  if [ "${status:-1}" -gt 128 ] && [ "$status" -lt 255 ]; then
+  if [ "${status:-1}" -gt 128 ] && [ "$status" -lt 255 ] && [ $stopped = no ]; then
     warn "gst-launch-1.0 was ended by signal $((status - 128))"
   fi
   return "${status:-1}"
