@@ -191,11 +191,11 @@ run_pipeline() # WORD ...
         if [ $on_live_line = yes ]; then printf '\n'; on_live_line=no; fi
         printf '%s\n' "$text" >&2
         # Nothing of the input fits the pipeline: it would wait for ever.
-        if [[ $text == *'Delayed linking failed'* ]] \
-          && read -r children < "/proc/$launcher/task/$launcher/children"; then
+        if [[ $text == *'Delayed linking failed'* ]]; then
+          children=$(cat "/proc/$launcher/task/$launcher/children" 2> /dev/null) || true
           stopped=yes
           # shellcheck disable=SC2086
-          kill $children || true
+          kill $children 2> /dev/null || true
         fi ;;
     esac
   done < <(
