@@ -212,7 +212,7 @@ open_module (busloop *bus)
     snprintf (bus->text, 256, "this build has no GPU code for kernel \"%s\"", bus->kernel->name);
     return false;
   }
-  TRY (ModuleLoadData, &bus->module, code->data);
+  TRY (ModuleLoadDataEx, &bus->module, code->data, 0, NULL, NULL);
   csfk_params_init (bus->kernel, bus->params);
   return true;
 }
@@ -297,10 +297,9 @@ run_kernel (busloop *bus, slot *s, cu_stream stream)
   csfk_frame frame = {
     .in = bench_image (&bus->layout, (void *) (uintptr_t) s->in),
     .out = bench_image (&bus->layout, (void *) (uintptr_t) s->out),
-    .params = bus->params,
   };
 
-  return succeeded (bus, bus->kernel->enqueue (&frame, &self.base), "the kernel's launch");
+  return succeeded (bus, bus->kernel->enqueue (&frame, bus->params, &self.base), "the kernel's launch");
 }
 
 /* ---- limits -------------------------------------------------------------------------------- */

@@ -112,6 +112,18 @@ csf_device_get_info (const csf_device *device)
   return &device->info;
 }
 
+csf_status
+csf_device_inspect (csf_device *device, const csfk_blob *code, const char *origin, const char *name,
+    csf_function *function, csf_error *error)
+{
+  assert (code != NULL && code->size > 0 && origin != NULL);
+  memset (function, 0, sizeof *function);
+  if (device->ops->inspect == NULL)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "%s is code for a GPU; the %s backend cannot run it", origin, device->info.backend_name);
+  return device->ops->inspect (device, code, origin, name, function, error);
+}
+
 bool
 csf_backend_pins (const csf_device *device)
 {
@@ -164,6 +176,24 @@ layout_is_sound (const csf_layout *layout)
   return true;
 }
 
+size_t
+csf_session_state_size (const csf_config *config)
+{
+  const csfk_kernel *kernel = config->kernel;
+
+  return kernel->state_size == NULL ? 0 :
+      kernel->state_size (kernel, &config->in.image, &config->out.image);
+}
+
+size_t
+csf_session_workspace_size (const csf_config *config)
+{
+  const csfk_kernel *kernel = config->kernel;
+
+  return kernel->workspace_size == NULL ? 0
+      : kernel->workspace_size (kernel, &config->in.image, &config->out.image);
+}
+
 csf_status
 csf_backend_session_open (csf_device *device, const csf_config *config, csf_session **session,
     csf_error *error)
@@ -213,6 +243,12 @@ csf_backend_get_times (csf_session *session, unsigned slot, csf_times *times)
 {
   memset (times, 0, sizeof *times);
   session->device->ops->get_times (session, slot, times);
+}
+
+uint64_t
+csf_backend_get_growths (csf_session *session)
+{
+  return atomic_load (&session->growths);
 }
 
 uint64_t

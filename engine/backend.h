@@ -4,6 +4,7 @@
 #ifndef CSF_BACKEND_H
 #define CSF_BACKEND_H
 
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "csf.h"
@@ -23,6 +24,7 @@ struct csf_device
 struct csf_session
 {
   csf_device *device;
+  atomic_uint_fast64_t growths; /* allocations after it was opened */
 };
 
 /* When the stages of one timed frame ended, in nanoseconds since an instant common to the run it
@@ -46,6 +48,10 @@ struct csf_backend_ops
   /* required: fills info; see csf_device_open.  close: last reference gone. */
   csf_status (*open) (int id, csf_device ** device, csf_error * error);
   void (*close) (csf_device * device);
+
+  /* optional: see csf_device_inspect. */
+  csf_status (*inspect) (csf_device * device, const csfk_blob * code, const char *origin,
+      const char *name, csf_function * function, csf_error * error);
 
   /* optional, both or none: see csf_device_open_context and csf_device_get_context. */
   csf_status (*open_context) (void *context, void (*release) (void *owner), void *owner,
@@ -100,6 +106,18 @@ csf_status csf_backend_wait (csf_session * session, unsigned slot, uint64_t time
     csf_error * error);
 void csf_backend_get_times (csf_session * session, unsigned slot, csf_times * times);
 uint64_t csf_backend_get_device_bytes (csf_session * session);
+uint64_t csf_backend_get_growths (csf_session * session);
+
+/* The count after this one; it never comes back to 0, and stays even or odd in turn. */
+static inline unsigned
+csf_next_state_frames (unsigned state_frames)
+{
+  return state_frames == UINT_MAX ? 2 : state_frames + 1;
+}
+
+/* Bytes that the kernel wants for frames of these layouts. */
+size_t csf_session_state_size (const csf_config * config);
+size_t csf_session_workspace_size (const csf_config * config);
 
 /* Fills *error unless it is NULL, and returns status. */
 csf_status csf_error_set (csf_error * error, csf_status status, csf_stage stage, uint64_t frame,

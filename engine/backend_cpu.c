@@ -11,11 +11,14 @@
 
 #include "clock.h"
 
+#define MEMORY_ALIGN 256        /* what device memory has as well */
+
 typedef struct cpu_slot
 {
   /* submit thread writes, worker reads, under the lock until running */
   csf_job job;
   unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (16)));
+  void *workspace;              /* written when the session opens */
   /* under the lock */
   bool pending, running;
   bool timed;
@@ -26,6 +29,11 @@ typedef struct cpu_session
 {
   csf_session base;
   const csfk_kernel *kernel;
+  void *instance;               /* what the kernel's open made */
+  bool is_open;
+  void *state;                  /* NULL: stateless; else one worker at a time works, and that one has it */
+  size_t state_size;
+  unsigned state_frames;        /* likewise */
   unsigned n_slots, n_threads;
   pthread_mutex_t lock;
   pthread_cond_t work, done;
@@ -36,10 +44,22 @@ typedef struct cpu_session
   cpu_slot slots[];
 } cpu_session;
 
+static bool
+any_runs_locked (const cpu_session *session)
+{
+  for (unsigned i = 0; i < session->n_slots; i++)
+    if (session->slots[i].running)
+      return true;
+  return false;
+}
+
 /* Slots are handed out in turn, so looking from the last one taken on finds the oldest. */
 static cpu_slot *
 take_pending_locked (cpu_session *session)
 {
+  /* The state goes from frame to frame. */
+  if (session->state != NULL && any_runs_locked (session))
+    return NULL;
   for (unsigned i = 0; i < session->n_slots; i++) {
     unsigned index = (session->next + i) % session->n_slots;
     cpu_slot *slot = &session->slots[index];
@@ -54,6 +74,31 @@ take_pending_locked (cpu_session *session)
   return NULL;
 }
 
+static void
+process (cpu_session *session, cpu_slot *slot)
+{
+  const csf_job *job = &slot->job;
+  csfk_frame frame = {
+    .in = job->in,
+    .out = job->out,
+    .state = session->state,
+    .workspace = slot->workspace,
+    .regions = job->n_regions > 0 ? job->regions : NULL,
+    .n_regions = (int) job->n_regions,
+    .instance = session->instance,
+  };
+
+  if (session->state != NULL) {
+    if (job->reset_state)
+      session->state_frames = 0;
+    if (session->state_frames == 0)
+      memset (session->state, 0, session->state_size);
+    frame.state_frames = session->state_frames;
+    session->state_frames = csf_next_state_frames (session->state_frames);
+  }
+  session->kernel->process (&frame, slot->params);
+}
+
 static void *
 work (void *argument)
 {
@@ -62,7 +107,6 @@ work (void *argument)
   pthread_mutex_lock (&session->lock);
   while (!session->stopping) {
     cpu_slot *slot = take_pending_locked (session);
-    csfk_frame frame;
     uint64_t begin, end;
 
     if (slot == NULL) {
@@ -70,17 +114,16 @@ work (void *argument)
       continue;
     }
     pthread_mutex_unlock (&session->lock);
-    frame.in = slot->job.in;
-    frame.out = slot->job.out;
-    frame.params = slot->params;
     begin = csf_now_ns ();
-    session->kernel->process (&frame);
+    process (session, slot);
     end = csf_now_ns ();
     pthread_mutex_lock (&session->lock);
     slot->begin_ns = begin;
     slot->end_ns = end;
     slot->running = false;
     pthread_cond_broadcast (&session->done);
+    if (session->state != NULL)
+      pthread_cond_signal (&session->work);
   }
   pthread_mutex_unlock (&session->lock);
   return NULL;
@@ -137,7 +180,42 @@ cpu_session_close (csf_session *base)
   pthread_cond_destroy (&session->done);
   pthread_cond_destroy (&session->work);
   pthread_mutex_destroy (&session->lock);
+  if (session->is_open && session->kernel->close != NULL)
+    session->kernel->close (session->instance);
+  for (unsigned i = 0; i < session->n_slots; i++)
+    free (session->slots[i].workspace);
+  free (session->state);
   free (session);
+}
+
+/* What the kernel has beside its frames. */
+static csf_status
+open_kernel (cpu_session *session, const csf_config *config, csf_error *error)
+{
+  const csfk_kernel *kernel = session->kernel;
+  const size_t workspace_size = csf_session_workspace_size (config);
+  char reason[256] = "";
+  bool have_all = true;
+
+  if (kernel->process == NULL)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" runs on a GPU only: it has no C function", kernel->name);
+  session->state_size = csf_session_state_size (config);
+  if (session->state_size > 0)
+    have_all = posix_memalign (&session->state, MEMORY_ALIGN, session->state_size) == 0;
+  for (unsigned i = 0; i < session->n_slots && workspace_size > 0 && have_all; i++)
+    have_all = posix_memalign (&session->slots[i].workspace, MEMORY_ALIGN, workspace_size) == 0;
+  if (!have_all)
+    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "no memory left for kernel \"%s\": it wants %zu bytes, and %zu for each of %u frames in "
+        "flight; lower num-streams", kernel->name, session->state_size, workspace_size,
+        session->n_slots);
+  if (kernel->open != NULL && kernel->open (kernel, &config->in.image, &config->out.image,
+          &session->instance, reason, sizeof reason) != 0)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" could not be opened: %s", kernel->name, reason);
+  session->is_open = true;
+  return CSF_OK;
 }
 
 static csf_status
@@ -146,6 +224,7 @@ cpu_session_open (csf_device *device, const csf_config *config, csf_session **re
 {
   cpu_session *session = calloc (1, sizeof *session + config->num_streams * sizeof (cpu_slot));
   pthread_condattr_t monotonic;
+  csf_status status;
 
   if (session == NULL)
     return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
@@ -159,6 +238,11 @@ cpu_session_open (csf_device *device, const csf_config *config, csf_session **re
   pthread_cond_init (&session->work, NULL);
   pthread_cond_init (&session->done, &monotonic);
   pthread_condattr_destroy (&monotonic);
+  status = open_kernel (session, config, error);
+  if (status != CSF_OK) {
+    cpu_session_close (&session->base);
+    return status;
+  }
   for (; session->n_threads < config->num_streams; session->n_threads++) {
     int code = pthread_create (&session->threads[session->n_threads], NULL, work, session);
 

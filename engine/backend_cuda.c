@@ -159,7 +159,7 @@ read_device (cuda_device *self, csf_error *error)
       CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, self->device);
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetAttribute, &can_register,
       CU_ATTRIBUTE_HOST_REGISTER_SUPPORTED, self->device);
-  self->capability = major * 10 + minor;
+  self->base.info.capability = major * 10 + minor;
   self->can_register = can_register != 0;
 fail:
   return status;
@@ -180,7 +180,7 @@ new_device (cuda_device **self, csf_error *error)
     return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "no memory left");
   (*self)->cu = cu;
-  (*self)->driver_version = version;
+  (*self)->base.info.driver_version = version;
   (*self)->base.info.default_streams = 3;
   return CSF_OK;
 }
@@ -337,6 +337,7 @@ const csf_backend_ops csf_backend_cuda = {
   .close = cuda_close,
   .open_context = cuda_open_context,
   .get_context = cuda_get_context,
+  .inspect = cuda_inspect,
   .pin = cuda_pin,
   .unpin = cuda_unpin,
   .alloc_pinned = cuda_alloc_pinned,

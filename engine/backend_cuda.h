@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the two files of the CUDA backend share: the device, entering its context, and turning driver
- * results into errors.  backend_cuda.c has devices, backend_cuda_session.c the work on frames; no other
- * file makes driver calls. */
+ * results into errors.  backend_cuda.c has devices, backend_cuda_module.c device code, backend_cuda_session.c the
+ * work on frames; no other file makes driver calls. */
 #ifndef CSF_BACKEND_CUDA_H
 #define CSF_BACKEND_CUDA_H
 
@@ -16,8 +16,6 @@ typedef struct cuda_device
   cu_context context;           /* the primary one, unless someone else's */
   void (*release) (void *owner);        /* of someone else's context, NULL for the primary one */
   void *owner;
-  int capability;               /* 90 for 9.0 */
-  int driver_version;
   bool can_register;
 } cuda_device;
 
@@ -42,7 +40,14 @@ csf_status cuda_error (const cuda_driver * cu, csf_error * error, csf_stage stag
 csf_status cuda_enter (cuda_device * device, csf_error * error, csf_stage stage, uint64_t frame);
 void cuda_leave (cuda_device * device);
 
-/* The session part of the table. */
+/* In the device's context: loads code, with an error that says what is wrong with it. */
+csf_status cuda_module_load (cuda_device * device, const csfk_blob * code, const char *origin,
+    cu_module * module, csf_error * error);
+
+/* Parts of the table. */
+csf_status cuda_inspect (csf_device * device, const csfk_blob * code, const char *origin,
+    const char *name, csf_function * function, csf_error * error);
+
 csf_status cuda_session_open (csf_device * device, const csf_config * config, csf_session ** session,
     csf_error * error);
 void cuda_session_close (csf_session * session);

@@ -3,6 +3,7 @@
  * of a frame follow one another.  Knows no pixels. */
 #include <assert.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,12 +11,8 @@
 #include "backend_cuda.h"
 #include "clock.h"
 
-/* CUDA version of the toolkit that compiled the device code (13000 for 13.0), 0 when none did. */
-#ifndef CSF_CUDA_TOOLKIT
-#define CSF_CUDA_TOOLKIT 0
-#endif
-
 #define MAX_FUNCTIONS 16
+#define FIRST_REGIONS 64u
 
 /* A frame of 1080p takes the bus about this long: looking again at once costs less than the 60 us and
  * more that a sleeping thread needs to come back, so that the next frame starts in time. */
@@ -39,7 +36,11 @@ typedef struct cuda_slot
   cu_event done;
   cu_event marks[N_MARKS];
   cu_event fence;
+  cu_event kernel_done;         /* of stateful kernels: the next frame's kernel waits for it */
   cu_deviceptr in, out;         /* 0 where jobs bring device memory */
+  cu_deviceptr workspace;       /* 0 where the kernel wants none */
+  cu_deviceptr regions;         /* room for region_room of them */
+  unsigned region_room;
   uint64_t frame;
   bool recorded;                /* done marks this job's end; otherwise ask the stream */
   bool timed;
@@ -58,9 +59,16 @@ typedef struct cuda_session
   cuda_device *device;
   const csfk_kernel *kernel;
   csf_layout in, out;
-  cu_module module;
+  cu_module module;             /* NULL: the kernel brings no device code */
+  void *instance;               /* what the kernel's open made */
+  bool is_open;
+  cu_deviceptr state;           /* 0: stateless */
+  size_t state_size, workspace_size;
+  unsigned state_frames;        /* submit thread: frames that the state has seen */
+  cu_event last_kernel;         /* submit thread: of the frame before, NULL at first */
   cu_event run_base;
-  uint64_t slot_bytes, device_bytes;    /* of a slot; of all, so far */
+  uint64_t slot_bytes;          /* of a slot */
+  atomic_uint_fast64_t device_bytes;    /* of all, so far */
   cached_function functions[MAX_FUNCTIONS];     /* submit thread */
   unsigned n_functions;
   unsigned n_slots;
@@ -90,8 +98,14 @@ free_slot (const cuda_driver *cu, cuda_slot *slot)
   for (int m = 0; m < N_MARKS; m++)
     if (slot->marks[m] != NULL)
       cu->EventDestroy (slot->marks[m]);
+  if (slot->kernel_done != NULL)
+    cu->EventDestroy (slot->kernel_done);
   if (slot->in != 0)
     cu->MemFree (slot->in);
+  if (slot->workspace != 0)
+    cu->MemFree (slot->workspace);
+  if (slot->regions != 0)
+    cu->MemFree (slot->regions);
   if (slot->out != 0)
     cu->MemFree (slot->out);
 }
@@ -108,6 +122,10 @@ cuda_session_close (csf_session *base)
       free_slot (cu, &session->slots[i]);
     if (session->run_base != NULL)
       cu->EventDestroy (session->run_base);
+    if (session->is_open && session->kernel->close != NULL)
+      session->kernel->close (session->instance);
+    if (session->state != 0)
+      cu->MemFree (session->state);
     if (session->module != NULL)
       cu->ModuleUnload (session->module);
     cuda_leave (session->device);
@@ -118,30 +136,36 @@ cuda_session_close (csf_session *base)
 static csf_status
 load_module (cuda_session *session, csf_error *error)
 {
-  cuda_device *device = session->device;
-  const csfk_blob *code = session->kernel->device_code;
-  cu_result result;
+  const csfk_kernel *kernel = session->kernel;
+  char origin[96];
 
-  if (code == NULL || code->size == 0)
+  if (kernel->enqueue == NULL)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has no CUDA function; run it with backend=cpu", kernel->name);
+  if (kernel->device_code == NULL)
+    return CSF_OK;
+  if (kernel->device_code->size == 0)
     return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "this build has no GPU code for kernel \"%s\"; build with nvcc on the PATH, or use the CPU",
-        session->kernel->name);
-  if (CSF_CUDA_TOOLKIT / 1000 > device->driver_version / 1000)
-    return csf_error_set (error, CSF_ERROR_DRIVER, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "expected a driver for CUDA %d, since CUDA %d.%d compiled the kernels, this one runs up to "
-        "%d.%d; install NVIDIA driver %s or newer, or build with CUDA %d", CSF_CUDA_TOOLKIT / 1000,
-        CSF_CUDA_TOOLKIT / 1000, CSF_CUDA_TOOLKIT % 1000 / 10, device->driver_version / 1000,
-        device->driver_version % 1000 / 10, CSF_CUDA_TOOLKIT >= 13000 ? "R580" : "R525",
-        device->driver_version / 1000);
-  result = device->cu->ModuleLoadData (&session->module, code->data);
-  if (result == CU_ERROR_NO_BINARY_FOR_GPU || result == CU_ERROR_UNSUPPORTED_PTX_VERSION)
-    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, result,
-        "kernel \"%s\" has no code for compute capability %d.%d of \"%s\"; build with "
-        "-Dcuda-arch=%d", session->kernel->name, device->capability / 10, device->capability % 10,
-        device->base.info.name, device->capability);
-  if (result != CU_SUCCESS)
-    return cuda_error (device->cu, error, CSF_STAGE_OPEN, CSF_NO_FRAME, result,
-        "cuModuleLoadData");
+        kernel->name);
+  snprintf (origin, sizeof origin, "kernel \"%s\"", kernel->name);
+  return cuda_module_load (session->device, kernel->device_code, origin, &session->module, error);
+}
+
+/* What the kernel itself has beyond its code. */
+static csf_status
+open_kernel (cuda_session *session, csf_error *error)
+{
+  const csfk_kernel *kernel = session->kernel;
+  char reason[256] = "";
+
+  if (kernel->open == NULL)
+    return CSF_OK;
+  if (kernel->open (kernel, &session->in.image, &session->out.image, &session->instance, reason,
+          sizeof reason) != 0)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" could not be opened: %s", kernel->name, reason);
+  session->is_open = true;
   return CSF_OK;
 }
 
@@ -158,12 +182,12 @@ alloc_device (cuda_session *session, cu_deviceptr *memory, size_t size, csf_erro
     return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, code,
         "expected %.1f MiB of GPU memory for %u streams, %.1f MiB were free on \"%s\"; lower "
         "num-streams or free memory",
-        (double) session->slot_bytes * session->n_slots / 1048576.0,
+        ((double) session->slot_bytes * session->n_slots + (double) session->state_size) / 1048576.0,
         session->n_slots, (double) free_bytes / 1048576.0, session->device->base.info.name);
   }
   if (code != CU_SUCCESS)
     return cuda_error (cu, error, CSF_STAGE_OPEN, CSF_NO_FRAME, code, "cuMemAlloc");
-  session->device_bytes += size;
+  atomic_fetch_add (&session->device_bytes, size);
   return CSF_OK;
 }
 
@@ -177,11 +201,19 @@ open_slot (cuda_session *session, cuda_slot *slot, const csf_config *config, csf
     status = alloc_device (session, &slot->in, session->in.size, error);
   if (status == CSF_OK && !config->out_on_device)
     status = alloc_device (session, &slot->out, session->out.size, error);
+  if (status == CSF_OK && session->workspace_size > 0)
+    status = alloc_device (session, &slot->workspace, session->workspace_size, error);
+  if (status == CSF_OK && (session->kernel->flags & CSFK_READS_REGIONS) != 0) {
+    slot->region_room = FIRST_REGIONS;
+    status = alloc_device (session, &slot->regions, FIRST_REGIONS * sizeof (csfk_region), error);
+  }
   if (status != CSF_OK)
     return status;
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, StreamCreate, &slot->stream, CU_STREAM_NON_BLOCKING);
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->done, CU_EVENT_DISABLE_TIMING);
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->fence, CU_EVENT_DISABLE_TIMING);
+  if (session->state_size > 0)
+    CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->kernel_done, CU_EVENT_DISABLE_TIMING);
   for (int m = 0; m < N_MARKS; m++)
     CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->marks[m], CU_EVENT_DEFAULT);
 fail:
@@ -206,7 +238,9 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
   session->in = config->in;
   session->out = config->out;
   session->n_slots = config->num_streams;
-  session->slot_bytes = (config->in_on_device ? 0 : config->in.size)
+  session->state_size = csf_session_state_size (config);
+  session->workspace_size = csf_session_workspace_size (config);
+  session->slot_bytes = session->workspace_size + (config->in_on_device ? 0 : config->in.size)
       + (config->out_on_device ? 0 : config->out.size);
   status = cuda_enter (device, error, CSF_STAGE_OPEN, CSF_NO_FRAME);
   if (status != CSF_OK) {
@@ -214,6 +248,10 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
     return status;
   }
   status = load_module (session, error);
+  if (status == CSF_OK)
+    status = open_kernel (session, error);
+  if (status == CSF_OK && session->state_size > 0)
+    status = alloc_device (session, &session->state, session->state_size, error);
   if (status != CSF_OK)
     goto fail;
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &session->run_base, CU_EVENT_DEFAULT);
@@ -340,8 +378,16 @@ launch (csfk_launcher *base, const char *symbol, csfk_dim grid, csfk_dim block,
   const cuda_driver *cu = self->session->device->cu;
   void *params[] = { (void *) args };
   cu_result code = CU_SUCCESS;
-  cu_function function = find_function (self->session, symbol, &code);
+  cu_function function = NULL;
 
+  if (self->session->module == NULL) {
+    self->failed = true;
+    csf_error_set (self->error, CSF_ERROR_ARGUMENT, CSF_STAGE_KERNEL, self->slot->frame, 0,
+        "kernel \"%s\" launches %s, but its table entry has no device_code",
+        self->session->kernel->name, symbol);
+    return CU_ERROR_NOT_FOUND;
+  }
+  function = find_function (self->session, symbol, &code);
   if (code != CU_SUCCESS) {
     self->failed = true;
     cuda_error (cu, self->error, CSF_STAGE_KERNEL, self->slot->frame, code,
@@ -378,22 +424,93 @@ static csf_status
 run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
 {
   launcher self = {
-    .base.launch = launch,
+    .base = {
+      .launch = launch,
+      .stream = slot->stream,
+      .regions = job->regions,
+    },
     .session = session,
     .slot = slot,
     .error = error,
   };
-  csfk_frame frame;
-  int code;
+  const csfk_frame frame = {
+    .in = on_device (&session->in, slot->in, &job->in, job->in_memory),
+    .out = on_device (&session->out, slot->out, &job->out, job->out_memory),
+    .state = (void *) (uintptr_t) session->state,
+    .workspace = (void *) (uintptr_t) slot->workspace,
+    .regions = job->n_regions > 0 ? (const csfk_region *) (uintptr_t) slot->regions : NULL,
+    .n_regions = (int) job->n_regions,
+    .state_frames = session->state_frames,
+    .instance = session->instance,
+  };
+  int code = session->kernel->enqueue (&frame, job->params, &self.base);
 
-  frame.in = on_device (&session->in, slot->in, &job->in, job->in_memory);
-  frame.out = on_device (&session->out, slot->out, &job->out, job->out_memory);
-  frame.params = job->params;
-  code = session->kernel->enqueue (&frame, &self.base);
   if (code != 0 && !self.failed)
     return csf_error_set (error, CSF_ERROR_DEVICE, CSF_STAGE_KERNEL, job->frame, 0,
         "enqueue of kernel \"%s\" returned %d without a failed launch", session->kernel->name, code);
   return code == 0 ? CSF_OK : cuda_status (code);
+}
+
+/* The frame's regions go up ahead of its picture. */
+static csf_status
+copy_regions (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  const size_t bytes = job->n_regions * sizeof (csfk_region);
+  csf_status status = CSF_OK;
+
+  if (job->n_regions == 0)
+    return CSF_OK;
+  if (job->n_regions > slot->region_room) {
+    /* The slot is free: nothing reads the old ones any more. */
+    CU (CSF_STAGE_UPLOAD, job->frame, MemFree, slot->regions);
+    atomic_fetch_sub (&session->device_bytes, slot->region_room * sizeof (csfk_region));
+    slot->regions = 0;
+    while (slot->region_room < job->n_regions)
+      slot->region_room *= 2;
+    status = alloc_device (session, &slot->regions, slot->region_room * sizeof (csfk_region), error);
+    if (status != CSF_OK)
+      return status;
+    atomic_fetch_add (&session->base.growths, 1);
+  }
+  CU (CSF_STAGE_UPLOAD, job->frame, MemcpyHtoDAsync, slot->regions, job->regions, bytes, slot->stream);
+fail:
+  return status;
+}
+
+/* A frame's kernel begins when the one before it has left the state as it found it. */
+static csf_status
+take_state (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = CSF_OK;
+
+  if (session->state == 0)
+    return CSF_OK;
+  if (session->last_kernel != NULL)
+    CU (CSF_STAGE_KERNEL, job->frame, StreamWaitEvent, slot->stream, session->last_kernel, 0);
+  if (job->reset_state)
+    session->state_frames = 0;
+  if (session->state_frames == 0)
+    CU (CSF_STAGE_KERNEL, job->frame, MemsetD8Async, session->state, 0, session->state_size,
+        slot->stream);
+fail:
+  return status;
+}
+
+static csf_status
+leave_state (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = CSF_OK;
+
+  if (session->state == 0)
+    return CSF_OK;
+  CU (CSF_STAGE_KERNEL, job->frame, EventRecord, slot->kernel_done, slot->stream);
+  session->last_kernel = slot->kernel_done;
+  session->state_frames = csf_next_state_frames (session->state_frames);
+fail:
+  return status;
 }
 
 static csf_status
@@ -412,13 +529,18 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, session->run_base, slot->stream);
   if (slot->timed)
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_START], slot->stream);
-  if (job->in_memory == CSF_MEMORY_HOST)
+  status = copy_regions (session, slot, job, error);
+  if (status == CSF_OK && job->in_memory == CSF_MEMORY_HOST)
     status = copy_planes (session, slot, &job->in, &session->in, slot->in, TO_DEVICE, error);
   if (status != CSF_OK)
     return status;
   if (slot->timed)
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_UPLOAD], slot->stream);
-  status = run_kernel (session, slot, job, error);
+  status = take_state (session, slot, job, error);
+  if (status == CSF_OK)
+    status = run_kernel (session, slot, job, error);
+  if (status == CSF_OK)
+    status = leave_state (session, slot, job, error);
   if (status != CSF_OK)
     return status;
   if (slot->timed)
@@ -534,5 +656,5 @@ cuda_get_times (csf_session *base, unsigned index, csf_times *times)
 uint64_t
 cuda_get_device_bytes (csf_session *base)
 {
-  return ((cuda_session *) base)->device_bytes;
+  return atomic_load (&((cuda_session *) base)->device_bytes);
 }

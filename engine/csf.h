@@ -80,6 +80,8 @@ typedef struct csf_device_info
   char name[128];
   bool pins;                    /* host memory must be pinned for copies to overlap */
   unsigned default_streams;     /* what num_streams = 0 means here */
+  int capability;               /* CUDA compute capability, 90 for 9.0; 0 on the CPU */
+  int driver_version;           /* CUDA version of the driver, 13000 for 13.0; 0 on the CPU */
 } csf_device_info;
 
 /* Opens a device: id -1 takes the first usable one.  CUDA: loads the driver, retains the primary
@@ -100,6 +102,21 @@ csf_status csf_device_probe (csf_backend_type backend, int id, csf_error * error
 csf_device *csf_device_ref (csf_device * device);
 void csf_device_unref (csf_device * device);    /* NULL is allowed */
 const csf_device_info *csf_device_get_info (const csf_device * device);
+
+/* ---- device code that users bring --------------------------------------------------------------- */
+
+/* What a module has under one name. */
+typedef struct csf_function
+{
+  char name[128];
+  bool described;               /* the module has a csfk_desc of it */
+  csfk_desc desc;
+} csf_function;
+
+/* Loads device code for a look at it: finds `name`, or with NULL the only function there is, and reads
+ * its description.  origin: what messages call the code, such as a file's name.  CUDA devices only. */
+csf_status csf_device_inspect (csf_device * device, const csfk_blob * code, const char *origin,
+    const char *name, csf_function * function, csf_error * error);
 
 /* ---- engine ------------------------------------------------------------------------------------ */
 
@@ -139,6 +156,9 @@ typedef struct csf_job
    * that is not pinned is staged in pinned memory of the slot, an output that is not is left to the
    * driver, which makes submit wait for it. */
   bool in_pinned, out_pinned;
+  const csfk_region *regions;   /* n_regions, copied; for kernels that read regions */
+  unsigned n_regions;
+  bool reset_state;             /* the kernel's state begins anew with this frame */
   const void *params;           /* kernel->params_size bytes, copied */
   void *user;
 } csf_job;
@@ -207,6 +227,7 @@ typedef struct csf_engine_stats
   uint64_t submitted, retired;
   uint64_t host_copies;         /* inputs staged and outputs that were not pinned */
   uint64_t device_bytes;
+  uint64_t growths;             /* allocations of device memory after the engine was created */
   uint64_t timed;               /* frames the means below are taken from */
   uint64_t upload_ns, kernel_ns, download_ns;   /* mean time a stage really ran, this window */
   uint64_t frame_ns;            /* mean time from one frame's end to the next's in the timed runs */

@@ -20,9 +20,13 @@ load_driver (void)
   {
     const char *name;
     size_t offset;
+    bool required;
   } symbols[] = {
-#define CSF_CUDA_ENTRY(field, symbol, parameters) { #symbol, offsetof (cuda_driver, field) },
+#define CSF_CUDA_ENTRY(field, symbol, parameters) { #symbol, offsetof (cuda_driver, field), true },
     CSF_CUDA_SYMBOLS (CSF_CUDA_ENTRY)
+#undef CSF_CUDA_ENTRY
+#define CSF_CUDA_ENTRY(field, symbol, parameters) { #symbol, offsetof (cuda_driver, field), false },
+    CSF_CUDA_OPTIONAL_SYMBOLS (CSF_CUDA_ENTRY)
 #undef CSF_CUDA_ENTRY
   };
   void *library = dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -37,7 +41,7 @@ load_driver (void)
   for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
     void *address = dlsym (library, symbols[i].name);
 
-    if (address == NULL) {
+    if (address == NULL && symbols[i].required) {
       csf_error_set (&load_error, CSF_ERROR_DRIVER, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
           "the NVIDIA driver has no %s; it is older than CUDA 12, update it", symbols[i].name);
       dlclose (library);

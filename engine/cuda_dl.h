@@ -63,7 +63,9 @@ enum
   CU_ERROR_INVALID_DEVICE = 101,
   CU_ERROR_INVALID_IMAGE = 200,
   CU_ERROR_NO_BINARY_FOR_GPU = 209,
+  CU_ERROR_INVALID_PTX = 218,
   CU_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+  CU_ERROR_INVALID_SOURCE = 300,
   CU_ERROR_NOT_FOUND = 500,
   CU_ERROR_NOT_READY = 600,
   CU_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
@@ -97,6 +99,9 @@ enum
           cu_stream stream)) \
   X (MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, cu_deviceptr from, size_t bytes, \
           cu_stream stream)) \
+  X (MemcpyDtoH, cuMemcpyDtoH_v2, (void *to, cu_deviceptr from, size_t bytes)) \
+  X (MemsetD8Async, cuMemsetD8Async, (cu_deviceptr to, unsigned char value, size_t bytes, \
+          cu_stream stream)) \
   X (Memcpy2DAsync, cuMemcpy2DAsync_v2, (const cu_memcpy_2d * copy, cu_stream stream)) \
   X (StreamCreate, cuStreamCreate, (cu_stream * stream, unsigned flags)) \
   X (StreamDestroy, cuStreamDestroy_v2, (cu_stream stream)) \
@@ -107,18 +112,29 @@ enum
   X (EventRecord, cuEventRecord, (cu_event event, cu_stream stream)) \
   X (EventQuery, cuEventQuery, (cu_event event)) \
   X (EventElapsedTime, cuEventElapsedTime, (float *milliseconds, cu_event start, cu_event end)) \
-  X (ModuleLoadData, cuModuleLoadData, (cu_module * module, const void *image)) \
+  X (ModuleLoadDataEx, cuModuleLoadDataEx, (cu_module * module, const void *image, \
+          unsigned n_options, int *options, void **values)) \
   X (ModuleUnload, cuModuleUnload, (cu_module module)) \
   X (ModuleGetFunction, cuModuleGetFunction, (cu_function * function, cu_module module, \
           const char *name)) \
+  X (ModuleGetGlobal, cuModuleGetGlobal_v2, (cu_deviceptr * pointer, size_t * bytes, \
+          cu_module module, const char *name)) \
   X (LaunchKernel, cuLaunchKernel, (cu_function function, unsigned grid_x, unsigned grid_y, \
           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
           unsigned shared_bytes, cu_stream stream, void **params, void **extra))
+
+/* NULL in drivers that have them not yet: CUDA 12.3 and 12.4. */
+#define CSF_CUDA_OPTIONAL_SYMBOLS(X) \
+  X (FuncGetName, cuFuncGetName, (const char **name, cu_function function)) \
+  X (ModuleGetFunctionCount, cuModuleGetFunctionCount, (unsigned *count, cu_module module)) \
+  X (ModuleEnumerateFunctions, cuModuleEnumerateFunctions, (cu_function * functions, \
+          unsigned count, cu_module module))
 
 typedef struct cuda_driver
 {
 #define CSF_CUDA_FIELD(field, symbol, parameters) cu_result (*field) parameters;
   CSF_CUDA_SYMBOLS (CSF_CUDA_FIELD)
+  CSF_CUDA_OPTIONAL_SYMBOLS (CSF_CUDA_FIELD)
 #undef CSF_CUDA_FIELD
 } cuda_driver;
 

@@ -27,6 +27,7 @@
 /* No frame takes a device so long: it hangs. */
 #define HANG_NS 10000000000u
 #define RUN_INTERVAL_NS 200000000u
+#define FIRST_REGIONS 64
 
 typedef struct slot
 {
@@ -35,6 +36,7 @@ typedef struct slot
   csf_status start_status;      /* not CSF_OK: the device refused part of the job */
   csf_error start_error;
   csf_hostblock *staging;       /* submit thread */
+  csf_hostblock *regions;       /* submit thread: the frame's own copy */
 } slot;
 
 struct csf_engine
@@ -61,6 +63,31 @@ struct csf_engine
   slot slots[CSF_MAX_STREAMS];
 };
 
+static void
+free_slots (csf_engine *engine)
+{
+  for (unsigned i = 0; i < engine->config.num_streams; i++) {
+    csf_hostblock_unref (engine->slots[i].staging);
+    csf_hostblock_unref (engine->slots[i].regions);
+  }
+}
+
+/* So that no frame that follows waits for memory. */
+static csf_status
+alloc_regions (csf_engine *engine, csf_error *error)
+{
+  if ((engine->config.kernel->flags & CSFK_READS_REGIONS) == 0)
+    return CSF_OK;
+  for (unsigned i = 0; i < engine->config.num_streams; i++) {
+    engine->slots[i].regions =
+        csf_hostpool_alloc (engine->config.hostpool, FIRST_REGIONS * sizeof (csfk_region));
+    if (engine->slots[i].regions == NULL)
+      return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+          "no memory left for the frames' regions");
+  }
+  return CSF_OK;
+}
+
 csf_status
 csf_engine_create (const csf_config *config, csf_engine **result, csf_error *error)
 {
@@ -76,6 +103,13 @@ csf_engine_create (const csf_config *config, csf_engine **result, csf_error *err
   engine->config = *config;
   status = csf_backend_session_open (config->device, config, &engine->session, error);
   if (status != CSF_OK) {
+    free (engine);
+    return status;
+  }
+  status = alloc_regions (engine, error);
+  if (status != CSF_OK) {
+    csf_backend_session_close (engine->session);
+    free_slots (engine);
     free (engine);
     return status;
   }
@@ -133,8 +167,7 @@ csf_engine_destroy (csf_engine *engine, uint64_t timeout_ns, csf_error *error)
     }
   }
   csf_backend_session_close (engine->session);
-  for (unsigned i = 0; i < engine->config.num_streams; i++)
-    csf_hostblock_unref (engine->slots[i].staging);
+  free_slots (engine);
   pthread_cond_destroy (&engine->changed);
   pthread_mutex_destroy (&engine->lock);
   csf_hostpool_unref (engine->config.hostpool);
@@ -232,6 +265,30 @@ stage (csf_engine *engine, slot *target, csf_job *job, csf_error *error)
   return CSF_OK;
 }
 
+/* Copies the frame's regions into the slot, whose room grows to the most that ever came. */
+static csf_status
+keep_regions (csf_engine *engine, slot *target, csf_job *job, csf_error *error)
+{
+  const size_t bytes = job->n_regions * sizeof (csfk_region);
+
+  if ((engine->config.kernel->flags & CSFK_READS_REGIONS) == 0)
+    job->n_regions = 0;
+  if (job->n_regions == 0)
+    return CSF_OK;
+  if (bytes > csf_hostblock_size (target->regions)) {
+    csf_hostblock *larger = csf_hostpool_alloc (engine->config.hostpool, 2 * bytes);
+
+    if (larger == NULL)
+      return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_UPLOAD, job->frame, 0,
+          "no memory left for the %u regions of this frame", job->n_regions);
+    csf_hostblock_unref (target->regions);
+    target->regions = larger;
+  }
+  memcpy (csf_hostblock_data (target->regions), job->regions, bytes);
+  job->regions = csf_hostblock_data (target->regions);
+  return CSF_OK;
+}
+
 /* The run this frame is timed in, or 0. */
 static uint64_t
 choose_run (csf_engine *engine, bool *first)
@@ -306,6 +363,8 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
   status = check_not_broken (engine, error);
   if (status == CSF_OK && stages)
     status = stage (engine, target, &own, error);
+  if (status == CSF_OK)
+    status = keep_regions (engine, target, &own, error);
   if (status != CSF_OK)
     return status;
 
@@ -396,6 +455,7 @@ csf_engine_get_stats (csf_engine *engine, csf_engine_stats *stats, bool take_win
   stats->retired = atomic_load (&engine->retired);
   stats->submitted = atomic_load (&engine->submitted);
   stats->host_copies = atomic_load (&engine->host_copies);
+  stats->growths = csf_backend_get_growths (engine->session);
   stats->device_bytes = csf_backend_get_device_bytes (engine->session);
   pthread_mutex_lock (&engine->lock);
   csf_trace_read (&engine->trace, stats, take_window);

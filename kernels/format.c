@@ -80,6 +80,7 @@ csfk_image_init (csfk_image *image, int format, int width, int height)
   } else {
     image->range = CSFK_RANGE_LIMITED;
     image->matrix = CSFK_MATRIX_BT601;
+    image->chroma_site = CSFK_CHROMA_SITE_LEFT;
   }
 
   for (int i = 0; i < info->n_planes; i++) {
@@ -125,6 +126,10 @@ store_param (const csfk_param *param, void *params, double value)
     float number = (float) value;
 
     memcpy (field, &number, sizeof number);
+  } else if (param->type == CSFK_TYPE_UINT) {
+    unsigned number = (unsigned) value;
+
+    memcpy (field, &number, sizeof number);
   } else {
     int number = (int) value;
 
@@ -138,13 +143,48 @@ csfk_params_init (const csfk_kernel *kernel, void *params)
   if (kernel->params_size > 0)
     memset (params, 0, kernel->params_size);
   for (unsigned i = 0; i < kernel->n_params; i++)
-    store_param (&kernel->params[i], params, kernel->params[i].default_value);
+    if (kernel->params[i].type != CSFK_TYPE_STRING)
+      store_param (&kernel->params[i], params, kernel->params[i].default_value);
   if (kernel->resolve)
     kernel->resolve (params);
 }
 
-int
+static int
+count_values (const csfk_param *param)
+{
+  int n = 0;
+
+  while (param->values[n])
+    n++;
+  return n;
+}
+
+csfk_param_result
 csfk_params_set (const csfk_kernel *kernel, void *params, const char *name, double value,
+    const csfk_param **param)
+{
+  const csfk_param *found = find_param (kernel, name);
+  double minimum, maximum;
+
+  if (param)
+    *param = found;
+  if (!found)
+    return CSFK_PARAM_UNKNOWN;
+  if (found->type == CSFK_TYPE_STRING)
+    return CSFK_PARAM_NOT_A_NUMBER;
+  minimum = found->type == CSFK_TYPE_ENUM ? 0 : found->minimum;
+  maximum = found->type == CSFK_TYPE_ENUM ? count_values (found) - 1 : found->maximum;
+  /* Written so that NaN, which compares false with everything, is refused. */
+  if (!(value >= minimum && value <= maximum))
+    return CSFK_PARAM_OUT_OF_RANGE;
+  if (found->type != CSFK_TYPE_FLOAT && value != (double) (long long) value)
+    return CSFK_PARAM_NOT_WHOLE;
+  store_param (found, params, value);
+  return CSFK_PARAM_OK;
+}
+
+csfk_param_result
+csfk_params_set_text (const csfk_kernel *kernel, void *params, const char *name, const char *text,
     const csfk_param **param)
 {
   const csfk_param *found = find_param (kernel, name);
@@ -152,12 +192,19 @@ csfk_params_set (const csfk_kernel *kernel, void *params, const char *name, doub
   if (param)
     *param = found;
   if (!found)
-    return 1;
-  /* Written so that NaN, which compares false with everything, is refused. */
-  if (!(value >= found->minimum && value <= found->maximum))
-    return 2;
-  if (found->type != CSFK_TYPE_FLOAT && value != (double) (long long) value)
-    return 3;
-  store_param (found, params, value);
-  return 0;
+    return CSFK_PARAM_UNKNOWN;
+  if (found->type == CSFK_TYPE_STRING) {
+    if (strlen (text) >= (size_t) found->maximum)
+      return CSFK_PARAM_OUT_OF_RANGE;
+    strcpy ((char *) params + found->offset, text);
+    return CSFK_PARAM_OK;
+  }
+  if (found->type != CSFK_TYPE_ENUM)
+    return CSFK_PARAM_NOT_A_TEXT;
+  for (int i = 0; found->values[i]; i++)
+    if (strcmp (found->values[i], text) == 0) {
+      store_param (found, params, i);
+      return CSFK_PARAM_OK;
+    }
+  return CSFK_PARAM_OUT_OF_RANGE;
 }

@@ -25,7 +25,7 @@ csfk_format csfk_format_from_name (const char *name);
 
 /* Fills format, size and every plane's row_bytes and rows; data and stride are left zero.
  * width and height: at least 1.  Range and matrix are set to the format's usual ones (RGB and GRAY8
- * full, Y'CbCr limited BT.601). */
+ * full, Y'CbCr limited BT.601 with chroma on the left). */
 void csfk_image_init (csfk_image * image, int format, int width, int height);
 
 /* Lays the planes out one after another, strides and plane starts rounded up to `align` bytes (a power
@@ -41,9 +41,23 @@ const csfk_kernel *csfk_kernel_find (const char *name);
 /* Writes every parameter's default and resolves.  params: params_size bytes. */
 void csfk_params_init (const csfk_kernel * kernel, void *params);
 
-/* Sets one parameter and does not resolve.  Returns 0; 1 unknown name; 2 out of range; 3 not a whole
- * number where one is needed.  *param: the parameter found, or NULL. */
-int csfk_params_set (const csfk_kernel * kernel, void *params, const char *name, double value,
-    const csfk_param ** param);
+typedef enum csfk_param_result
+{
+  CSFK_PARAM_OK = 0,
+  CSFK_PARAM_UNKNOWN,           /* the kernel has no parameter of that name */
+  CSFK_PARAM_OUT_OF_RANGE,      /* or not one of the names, or longer than maximum - 1 bytes */
+  CSFK_PARAM_NOT_WHOLE,
+  CSFK_PARAM_NOT_A_NUMBER,      /* text is needed */
+  CSFK_PARAM_NOT_A_TEXT         /* a number is needed */
+} csfk_param_result;
+
+/* Sets one parameter, an ENUM by its index, and does not resolve.  *param (may be NULL): the parameter
+ * found, or NULL.  Nothing is changed unless the result is CSFK_PARAM_OK. */
+csfk_param_result csfk_params_set (const csfk_kernel * kernel, void *params, const char *name,
+    double value, const csfk_param ** param);
+
+/* The same for an ENUM by its name, and for a STRING. */
+csfk_param_result csfk_params_set_text (const csfk_kernel * kernel, void *params, const char *name,
+    const char *text, const csfk_param ** param);
 
 #endif

@@ -9,7 +9,7 @@
 extern const csfk_blob csfk_blob_copy;
 
 static void
-process (const csfk_frame *frame)
+process (const csfk_frame *frame, const void *params)
 {
   for (int i = 0; i < frame->in.n_planes; i++) {
     const csfk_plane *in = &frame->in.plane[i];
@@ -37,9 +37,8 @@ access_bytes (const csfk_plane *in, const csfk_plane *out)
 }
 
 static int
-enqueue (const csfk_frame *frame, csfk_launcher *launcher)
+enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
 {
-  csfk_images args = { frame->in, frame->out };
   csfk_dim block = { CSFK_COPY_BLOCK_X, CSFK_COPY_BLOCK_Y, 1 };
   csfk_dim grid = { 1, 1, (unsigned) frame->in.n_planes };
   unsigned block_rows = CSFK_COPY_BLOCK_Y * CSFK_COPY_ROWS;
@@ -55,7 +54,7 @@ enqueue (const csfk_frame *frame, csfk_launcher *launcher)
     if (y > grid.y)
       grid.y = y;
   }
-  return launcher->launch (launcher, "csfk_copy", grid, block, 0, &args, sizeof args);
+  return launcher->launch (launcher, "csfk_copy", grid, block, 0, frame, sizeof *frame);
 }
 
 const csfk_kernel csfk_copy = {

@@ -42,10 +42,10 @@ copy_plane (const csfk_plane &in, const csfk_plane &out)
 }
 
 extern "C" __global__ void __launch_bounds__ (CSFK_COPY_BLOCK_X *CSFK_COPY_BLOCK_Y)
-csfk_copy (const csfk_images images)
+csfk_copy (const csfk_frame frame)
 {
-  const csfk_plane &in = images.in.plane[blockIdx.z];
-  const csfk_plane &out = images.out.plane[blockIdx.z];
+  const csfk_plane &in = frame.in.plane[blockIdx.z];
+  const csfk_plane &out = frame.out.plane[blockIdx.z];
   const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
       (size_t) out.stride;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What copy's host and device code share: the launch shape.  It has no parameters, so its device
- * function takes csfk_images alone. */
+ * function takes the csfk_frame alone. */
 #ifndef CSFK_COPY_H
 #define CSFK_COPY_H
 

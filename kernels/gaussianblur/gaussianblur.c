@@ -289,9 +289,9 @@ divide_up_shift (int value, int shift)
 }
 
 static void
-blur_group (const csfk_frame *frame, const format_groups *groups, const channel_group *group)
+blur_group (const csfk_frame *frame, const csfk_gaussianblur_params *params,
+    const format_groups *groups, const channel_group *group)
 {
-  const csfk_gaussianblur_params *params = frame->params;
   const csfk_plane *in = &frame->in.plane[group->plane];
   const csfk_plane *out = &frame->out.plane[group->plane];
   const group_work work = {
@@ -316,13 +316,13 @@ blur_group (const csfk_frame *frame, const format_groups *groups, const channel_
 }
 
 static void
-process (const csfk_frame *frame)
+process (const csfk_frame *frame, const void *params)
 {
   const format_groups *groups = groups_of[frame->in.format];
   const csfk_plane *in = &frame->in.plane[0], *out = &frame->out.plane[0];
 
   for (int i = 0; i < groups->n_groups; i++)
-    blur_group (frame, groups, &groups->group[i]);
+    blur_group (frame, params, groups, &groups->group[i]);
 
   if (frame->in.format == CSFK_FORMAT_RGBx || frame->in.format == CSFK_FORMAT_BGRx)
     for (int y = 0; y < in->rows; y++)
@@ -400,10 +400,10 @@ get_shared_bytes (const csfk_gaussianblur_params *params, const format_groups *g
 }
 
 static int
-enqueue (const csfk_frame *frame, csfk_launcher *launcher)
+enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
 {
   const format_groups *groups = groups_of[frame->in.format];
-  csfk_gaussianblur_args args = { .images = {frame->in, frame->out} };
+  csfk_gaussianblur_args args = { .frame = *frame };
   csfk_dim block = { CSFK_GAUSSIANBLUR_THREADS, 1, 1 };
   csfk_dim grid = {
     divide_up ((unsigned) frame->in.plane[0].row_bytes / (unsigned) groups->group[0].pitch,
@@ -412,7 +412,7 @@ enqueue (const csfk_frame *frame, csfk_launcher *launcher)
     (unsigned) groups->n_groups
   };
 
-  memcpy (&args.params, frame->params, sizeof args.params);
+  memcpy (&args.params, params, sizeof args.params);
   return launcher->launch (launcher, "csfk_gaussianblur", grid, block,
       get_shared_bytes (&args.params, groups), &args, sizeof args);
 }

@@ -194,20 +194,20 @@ blur (const samples &s, const csfk_gaussianblur_filter &across,
 
 /* A component of packed 4:2:2: a byte in every `step`. */
 static __device__ __forceinline__ samples
-component_of (const csfk_images &images, int offset, int step)
+component_of (const csfk_frame &frame, int offset, int step)
 {
-  const csfk_plane &in = images.in.plane[0];
-  const csfk_plane &out = images.out.plane[0];
+  const csfk_plane &in = frame.in.plane[0];
+  const csfk_plane &out = frame.out.plane[0];
 
   return { in.data + offset, out.data + offset, in.stride, out.stride, step,
-    (images.in.width * 2 + step - 1) / step, in.row_bytes / step, in.rows };
+    (frame.in.width * 2 + step - 1) / step, in.row_bytes / step, in.rows };
 }
 
 static __device__ __forceinline__ samples
-plane_of (const csfk_images &images, int index, int step)
+plane_of (const csfk_frame &frame, int index, int step)
 {
-  const csfk_plane &in = images.in.plane[index];
-  const csfk_plane &out = images.out.plane[index];
+  const csfk_plane &in = frame.in.plane[index];
+  const csfk_plane &out = frame.out.plane[index];
   const int width = in.row_bytes / step;
 
   return { in.data, out.data, in.stride, out.stride, step, width, width, in.rows };
@@ -218,54 +218,54 @@ csfk_gaussianblur (const csfk_gaussianblur_args args)
 {
   __shared__ int4 weights[2][N_WEIGHTS / 4];
   int *across = (int *) weights[0], *down = (int *) weights[1];
-  const csfk_images &images = args.images;
+  const csfk_frame &frame = args.frame;
   const csfk_gaussianblur_filter &full = args.params.filter[0];
   const csfk_gaussianblur_filter &half = args.params.filter[1];
   const int index = blockIdx.z;
 
-  switch (images.in.format) {
+  switch (frame.in.format) {
     case CSFK_FORMAT_GRAY8:
-      blur<1, 1> (plane_of (images, 0, 1), full, full, 1, across, down);
+      blur<1, 1> (plane_of (frame, 0, 1), full, full, 1, across, down);
       break;
     case CSFK_FORMAT_I420:{
       const csfk_gaussianblur_filter &filter = index == 0 ? full : half;
 
-      blur<1, 1> (plane_of (images, index, 1), filter, filter, 1, across, down);
+      blur<1, 1> (plane_of (frame, index, 1), filter, filter, 1, across, down);
       break;
     }
     case CSFK_FORMAT_NV12:
       if (index == 0)
-        blur<1, 1> (plane_of (images, 0, 1), full, full, 1, across, down);
+        blur<1, 1> (plane_of (frame, 0, 1), full, full, 1, across, down);
       else
-        blur<2, 1> (plane_of (images, 1, 2), half, half, 2, across, down);
+        blur<2, 1> (plane_of (frame, 1, 2), half, half, 2, across, down);
       break;
     case CSFK_FORMAT_YUY2:
     case CSFK_FORMAT_UYVY:{
-      const int luma_at = images.in.format == CSFK_FORMAT_UYVY;
+      const int luma_at = frame.in.format == CSFK_FORMAT_UYVY;
 
       if (index == 0)
-        blur<1, 1> (component_of (images, luma_at, 2), full, full, 1, across, down);
+        blur<1, 1> (component_of (frame, luma_at, 2), full, full, 1, across, down);
       else
-        blur<1, 1> (component_of (images, 2 * index - 1 - luma_at, 4), half, full, 1, across, down);
+        blur<1, 1> (component_of (frame, 2 * index - 1 - luma_at, 4), half, full, 1, across, down);
       break;
     }
     case CSFK_FORMAT_P010_10LE:
       if (index == 0)
-        blur<1, 2> (plane_of (images, 0, 2), full, full, 1, across, down);
+        blur<1, 2> (plane_of (frame, 0, 2), full, full, 1, across, down);
       else
-        blur<2, 2> (plane_of (images, 1, 4), half, half, 2, across, down);
+        blur<2, 2> (plane_of (frame, 1, 4), half, half, 2, across, down);
       break;
     case CSFK_FORMAT_RGB:
     case CSFK_FORMAT_BGR:
-      blur<3, 1> (plane_of (images, 0, 3), full, full, 3, across, down);
+      blur<3, 1> (plane_of (frame, 0, 3), full, full, 3, across, down);
       break;
     case CSFK_FORMAT_RGBx:
     case CSFK_FORMAT_BGRx:
-      blur<4, 1> (plane_of (images, 0, 4), full, full, 3, across, down);
+      blur<4, 1> (plane_of (frame, 0, 4), full, full, 3, across, down);
       break;
     case CSFK_FORMAT_RGBA:
     case CSFK_FORMAT_BGRA:
-      blur<4, 1> (plane_of (images, 0, 4), full, full, 4, across, down);
+      blur<4, 1> (plane_of (frame, 0, 4), full, full, 4, across, down);
       break;
   }
 }

@@ -27,7 +27,7 @@ typedef struct csfk_gaussianblur_params
 
 typedef struct csfk_gaussianblur_args
 {
-  csfk_images images;
+  csfk_frame frame;
   csfk_gaussianblur_params params;
 } csfk_gaussianblur_args;
 

@@ -262,7 +262,7 @@ process_luma (const csfk_frame *frame, int row_pixels)
 }
 
 static void
-process (const csfk_frame *frame)
+process (const csfk_frame *frame, const void *params)
 {
   const int format = frame->in.format;
   const int pairs = format == CSFK_FORMAT_YUY2 || format == CSFK_FORMAT_UYVY;
@@ -310,9 +310,8 @@ get_pixel_bytes (int format)
 }
 
 static int
-enqueue (const csfk_frame *frame, csfk_launcher *launcher)
+enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
 {
-  csfk_images args = { frame->in, frame->out };
   const unsigned pixel_bytes = get_pixel_bytes (frame->in.format);
   /* In bytes, so that the padding pixel of an odd YUY2 or UYVY row is reached. */
   const unsigned pixels = divide_up ((unsigned) frame->out.plane[0].row_bytes, pixel_bytes);
@@ -323,7 +322,7 @@ enqueue (const csfk_frame *frame, csfk_launcher *launcher)
     (unsigned) frame->in.n_planes
   };
 
-  return launcher->launch (launcher, "csfk_sobel", grid, block, 0, &args, sizeof args);
+  return launcher->launch (launcher, "csfk_sobel", grid, block, 0, frame, sizeof *frame);
 }
 
 const csfk_kernel csfk_sobel = {

@@ -265,13 +265,13 @@ store_warp (unsigned char *warp_to, const unsigned *words)
 
 template <class Layout, bool WIDE>
 static __device__ __forceinline__ void
-filter (const csfk_images &images, int x0, int y0, int out_width, bool whole_warp)
+filter (const csfk_frame &frame, int x0, int y0, int out_width, bool whole_warp)
 {
   constexpr int PIXELS = Layout::PIXELS, BYTES = Layout::BYTES, ROWS = CSFK_SOBEL_ROWS (BYTES);
   constexpr int WORDS = Layout::WORDS;
-  const csfk_plane &in = images.in.plane[0];
-  const csfk_plane &out = images.out.plane[0];
-  const int width = images.in.width, height = images.in.height;
+  const csfk_plane &in = frame.in.plane[0];
+  const csfk_plane &out = frame.out.plane[0];
+  const int width = frame.in.width, height = frame.in.height;
   unsigned words[ROWS + 2][WORDS], left[ROWS + 2], right[ROWS + 2];
 
 #pragma unroll
@@ -296,7 +296,7 @@ filter (const csfk_images &images, int x0, int y0, int out_width, bool whole_war
     }
   }
 
-  const bool limited = images.in.range == CSFK_RANGE_LIMITED;
+  const bool limited = frame.in.range == CSFK_RANGE_LIMITED;
   const int black = limited ? 16 * (Layout::MAXIMUM + 1) / 256 : 0;
   const int limit = limited ? 219 * (Layout::MAXIMUM + 1) / 256 : Layout::MAXIMUM;
   const float square = (float) (Layout::SCALE * Layout::SCALE);
@@ -355,25 +355,25 @@ filter (const csfk_images &images, int x0, int y0, int out_width, bool whole_war
 
 template <class Layout>
 static __device__ __forceinline__ void
-filter_luma (const csfk_images &images, int out_width)
+filter_luma (const csfk_frame &frame, int out_width)
 {
-  const csfk_plane &in = images.in.plane[0];
-  const csfk_plane &out = images.out.plane[0];
+  const csfk_plane &in = frame.in.plane[0];
+  const csfk_plane &out = frame.out.plane[0];
   const int x0 = (int) (blockIdx.x * CSFK_SOBEL_BLOCK_X + threadIdx.x) * Layout::PIXELS;
   const int y0 = (int) (blockIdx.y * CSFK_SOBEL_BLOCK_Y + threadIdx.y) *
       CSFK_SOBEL_ROWS (Layout::BYTES);
   const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
       (size_t) out.stride;
   const bool aligned = (bits & (Layout::WORDS == 4 ? 15 : 7)) == 0;
-  const bool wide = aligned && x0 + Layout::PIXELS <= images.in.width;
+  const bool wide = aligned && x0 + Layout::PIXELS <= frame.in.width;
   const bool whole_warp = Layout::BYTES == 3 && __all_sync (0xffffffffu, wide);
 
-  if (x0 >= out_width || y0 >= images.in.height)
+  if (x0 >= out_width || y0 >= frame.in.height)
     return;
   if (wide)
-    filter<Layout, true> (images, x0, y0, out_width, whole_warp);
+    filter<Layout, true> (frame, x0, y0, out_width, whole_warp);
   else
-    filter<Layout, false> (images, x0, y0, out_width, false);
+    filter<Layout, false> (frame, x0, y0, out_width, false);
 }
 
 /* Neutral chroma: 128, or 512 in the upper ten of sixteen bits. */
@@ -404,42 +404,42 @@ fill_neutral (const csfk_plane &out, bool p010_samples)
 }
 
 extern "C" __global__ void __launch_bounds__ (CSFK_SOBEL_BLOCK_X *CSFK_SOBEL_BLOCK_Y, 3)
-csfk_sobel (const csfk_images images)
+csfk_sobel (const csfk_frame frame)
 {
-  const int width = images.in.width;
+  const int width = frame.in.width;
 
   if (blockIdx.z > 0) {
-    fill_neutral (images.out.plane[blockIdx.z], images.in.format == CSFK_FORMAT_P010_10LE);
+    fill_neutral (frame.out.plane[blockIdx.z], frame.in.format == CSFK_FORMAT_P010_10LE);
     return;
   }
-  switch (images.in.format) {
+  switch (frame.in.format) {
     case CSFK_FORMAT_GRAY8:
     case CSFK_FORMAT_NV12:
     case CSFK_FORMAT_I420:
-      filter_luma<gray> (images, width);
+      filter_luma<gray> (frame, width);
       break;
     case CSFK_FORMAT_YUY2:
-      filter_luma<pairs<0> > (images, images.in.plane[0].row_bytes / 2);
+      filter_luma<pairs<0> > (frame, frame.in.plane[0].row_bytes / 2);
       break;
     case CSFK_FORMAT_UYVY:
-      filter_luma<pairs<1> > (images, images.in.plane[0].row_bytes / 2);
+      filter_luma<pairs<1> > (frame, frame.in.plane[0].row_bytes / 2);
       break;
     case CSFK_FORMAT_P010_10LE:
-      filter_luma<p010> (images, width);
+      filter_luma<p010> (frame, width);
       break;
     case CSFK_FORMAT_RGB:
-      filter_luma<rgb<true> > (images, width);
+      filter_luma<rgb<true> > (frame, width);
       break;
     case CSFK_FORMAT_BGR:
-      filter_luma<rgb<false> > (images, width);
+      filter_luma<rgb<false> > (frame, width);
       break;
     case CSFK_FORMAT_RGBx:
     case CSFK_FORMAT_RGBA:
-      filter_luma<rgba<true> > (images, width);
+      filter_luma<rgba<true> > (frame, width);
       break;
     case CSFK_FORMAT_BGRx:
     case CSFK_FORMAT_BGRA:
-      filter_luma<rgba<false> > (images, width);
+      filter_luma<rgba<false> > (frame, width);
       break;
   }
 }

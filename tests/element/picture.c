@@ -181,7 +181,7 @@ picture_check (const GstVideoInfo * info, const gchar * kernel_name, const gchar
   const csfk_kernel *kernel = csfk_kernel_find (kernel_name);
   guint8 params[CSFK_MAX_PARAMS] __attribute__ ((aligned (16))) = { 0 };
   csfk_image expected;
-  csfk_frame frame;
+  csfk_frame frame = { 0 };
   Mapped mapped;
   gsize size;
   guint8 *memory;
@@ -195,8 +195,7 @@ picture_check (const GstVideoInfo * info, const gchar * kernel_name, const gchar
   csfk_image_place (&expected, memory, 1);
   frame.in = mapped.in;
   frame.out = expected;
-  frame.params = params;
-  kernel->process (&frame);
+  kernel->process (&frame, params);
   compare (&expected, &mapped.out, test_backend_pins () && fake == NULL ? GPU_TOLERANCE : 0);
   g_free (memory);
   unmap_both (&mapped);

@@ -15,9 +15,9 @@
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 static void
-xor_process (const csfk_frame *frame)
+xor_process (const csfk_frame *frame, const void *data)
 {
-  const xor_params *params = frame->params;
+  const xor_params *params = data;
   struct timespec pause = {.tv_nsec = (long) params->delay_us * 1000 };
 
   if (params->delay_us > 0)
@@ -34,17 +34,18 @@ xor_process (const csfk_frame *frame)
 
 typedef struct xor_args
 {
-  csfk_images images;
+  csfk_frame frame;
   xor_params params;
 } xor_args;
 
 static int
-enqueue_symbol (const csfk_frame *frame, csfk_launcher *launcher, const char *symbol)
+enqueue_symbol (const csfk_frame *frame, const void *params, csfk_launcher *launcher,
+    const char *symbol)
 {
-  xor_args args = {.images = {frame->in, frame->out} };
+  xor_args args = {.frame = *frame };
   int code;
 
-  memcpy (&args.params, frame->params, sizeof args.params);
+  memcpy (&args.params, params, sizeof args.params);
   code = launcher->launch (launcher, symbol, (csfk_dim) {1, 1, 1}, (csfk_dim) {32, 8, 1}, 0, &args,
       sizeof args);
   /* "copied before the call returns" */
@@ -53,15 +54,15 @@ enqueue_symbol (const csfk_frame *frame, csfk_launcher *launcher, const char *sy
 }
 
 static int
-xor_enqueue (const csfk_frame *frame, csfk_launcher *launcher)
+xor_enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
 {
-  return enqueue_symbol (frame, launcher, "csfk_testxor");
+  return enqueue_symbol (frame, params, launcher, "csfk_testxor");
 }
 
 static int
-gated_enqueue (const csfk_frame *frame, csfk_launcher *launcher)
+gated_enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
 {
-  return enqueue_symbol (frame, launcher, "csfk_testgated");
+  return enqueue_symbol (frame, params, launcher, "csfk_testgated");
 }
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -106,7 +107,7 @@ gate_wait_for_passed (unsigned n)
 }
 
 static void
-gated_process (const csfk_frame *frame)
+gated_process (const csfk_frame *frame, const void *params)
 {
   pthread_mutex_lock (&gate_lock);
   gate_waiting++;
@@ -115,14 +116,14 @@ gated_process (const csfk_frame *frame)
     pthread_cond_wait (&gate_changed, &gate_lock);
   gate_waiting--;
   pthread_mutex_unlock (&gate_lock);
-  xor_process (frame);
+  xor_process (frame, params);
   pthread_mutex_lock (&gate_lock);
   gate_passed++;
   pthread_cond_broadcast (&gate_changed);
   pthread_mutex_unlock (&gate_lock);
 }
 
-static const unsigned char no_code[] = "the fake driver looks kernels up by name";
+static const unsigned char no_code[] = "no device code: the fake driver looks kernels up by name";
 static const csfk_blob blob = { no_code, sizeof no_code };
 
 #define ANY_FORMAT { CSFK_FORMAT_GRAY8, CSFK_FORMAT_NV12, CSFK_FORMAT_I420, CSFK_FORMAT_RGB }

@@ -437,7 +437,7 @@ device_code_for_other_gpus_says_which_is_missing (void)
   fake_setting ("ATTRIBUTE_76", 3);
   fixture_prepare (&self, &(options) { 0 });
   fake_setting ("FAIL_CODE", 209);
-  fake->set_fail_call ("cuModuleLoadData");
+  fake->set_fail_call ("cuModuleLoadDataEx");
   CHECK_INT (csf_engine_create (&self.config, &self.engine, &error), CSF_ERROR_UNSUPPORTED);
   CHECK_CONTAINS (error.text, "5.3");
   CHECK_INT (error.driver_code, 209);

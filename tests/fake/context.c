@@ -40,10 +40,6 @@ FAKE_EXPORT cu_result cuDeviceTotalMem_v2 (size_t * bytes, cu_device device);
 FAKE_EXPORT cu_result cuDeviceGetUuid (unsigned char *uuid, cu_device device);
 FAKE_EXPORT cu_result cuDeviceGetPCIBusId (char *id, int length, cu_device device);
 FAKE_EXPORT cu_result cuDevicePrimaryCtxGetState (cu_device device, unsigned *flags, int *active);
-FAKE_EXPORT cu_result cuModuleLoadDataEx (cu_module * module, const void *image, unsigned n,
-    int *options, void **values);
-FAKE_EXPORT cu_result cuModuleGetGlobal_v2 (cu_deviceptr * pointer, size_t * bytes,
-    cu_module module, const char *name);
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
@@ -99,6 +95,20 @@ fake_object_first (fake_kind kind, const fake_context *context)
     if (objects[i] != NULL && objects[i]->kind == kind && objects[i]->context == context)
       return objects[i];
   return NULL;
+}
+
+void
+fake_functions_drop (const void *module)
+{
+  for (size_t i = 0; i < n_objects; i++) {
+    fake_object *object = objects[i];
+
+    if (object != NULL && object->kind == FAKE_FUNCTION
+        && ((fake_function *) object)->module == module) {
+      fake_object_remove (object);
+      free (object);
+    }
+  }
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -527,111 +537,6 @@ FAKE_EXPORT cu_result
 cuCtxDisablePeerAccess (cu_context context)
 {
   return cuCtxEnablePeerAccess (context, 0);
-}
-
-/* ---- modules --------------------------------------------------------------------------------- */
-
-FAKE_EXPORT cu_result
-cuModuleLoadData (cu_module *module, const void *image)
-{
-  fake_module *made;
-  fake_call call;
-
-  if (!fake_call_begin (&call, __func__, FAKE_NEEDS_CONTEXT))
-    return call.result;
-  if (image == NULL)
-    return fake_call_end (&call, CU_ERROR_INVALID_VALUE);
-  made = calloc (1, sizeof *made);
-  if (made == NULL)
-    return fake_call_end (&call, CU_ERROR_OUT_OF_MEMORY);
-  fake_object_add (&made->object, FAKE_MODULE, call.context);
-  *module = made->object.handle;
-  return fake_call_end (&call, CU_SUCCESS);
-}
-
-FAKE_EXPORT cu_result
-cuModuleLoadDataEx (cu_module *module, const void *image, unsigned n, int *options, void **values)
-{
-  return cuModuleLoadData (module, image);
-}
-
-static bool
-module_is_used (const fake_context *context, const fake_module *module)
-{
-  for (const fake_stream *stream = context->streams; stream != NULL; stream = stream->next)
-    for (const fake_op *op = stream->first; op != NULL; op = op->next)
-      if (op->kind == FAKE_OP_KERNEL && op->module == module)
-        return true;
-  return false;
-}
-
-FAKE_EXPORT cu_result
-cuModuleUnload (cu_module handle)
-{
-  fake_module *module;
-  fake_call call;
-
-  if (!fake_call_begin (&call, __func__, FAKE_NEEDS_CONTEXT | FAKE_GIVES_BACK))
-    return call.result;
-  module = fake_object_find (handle, FAKE_MODULE);
-  if (module == NULL || module->object.context != call.context)
-    return fake_call_end (&call, fake_misuse (FAKE_ERROR_INVALID_HANDLE,
-            "cuModuleUnload of what is no module of the current context"));
-  /* What a broken context had still to do is being thrown away. */
-  while (module_is_used (call.context, module) && call.context->error != CU_SUCCESS)
-    pthread_cond_wait (&fake_changed, &fake_lock);
-  if (module_is_used (call.context, module))
-    return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
-            "cuModuleUnload while a kernel of it runs or waits to"));
-  for (size_t i = 0; i < n_objects; i++) {
-    fake_object *object = objects[i];
-
-    if (object != NULL && object->kind == FAKE_FUNCTION
-        && ((fake_function *) object)->module == module) {
-      fake_object_remove (object);
-      free (object);
-    }
-  }
-  fake_object_remove (&module->object);
-  free (module);
-  return fake_call_end (&call, CU_SUCCESS);
-}
-
-FAKE_EXPORT cu_result
-cuModuleGetFunction (cu_function *function, cu_module handle, const char *name)
-{
-  const csfk_kernel *kernel;
-  fake_function *made;
-  fake_module *module;
-  fake_call call;
-
-  if (!fake_call_begin (&call, __func__, FAKE_NEEDS_CONTEXT))
-    return call.result;
-  module = fake_object_find (handle, FAKE_MODULE);
-  if (module == NULL || module->object.context != call.context)
-    return fake_call_end (&call, fake_misuse (FAKE_ERROR_INVALID_HANDLE,
-            "cuModuleGetFunction of what is no module of the current context"));
-  kernel = fake_kernel_find (name);
-  if (kernel == NULL)
-    return fake_call_end (&call, CU_ERROR_NOT_FOUND);
-  made = calloc (1, sizeof *made);
-  if (made == NULL)
-    return fake_call_end (&call, CU_ERROR_OUT_OF_MEMORY);
-  fake_object_add (&made->object, FAKE_FUNCTION, call.context);
-  made->module = module;
-  made->kernel = kernel;
-  *function = made->object.handle;
-  return fake_call_end (&call, CU_SUCCESS);
-}
-
-FAKE_EXPORT cu_result
-cuModuleGetGlobal_v2 (cu_deviceptr *pointer, size_t *bytes, cu_module module, const char *name)
-{
-  fake_call call;
-
-  if (!fake_call_begin (&call, __func__, FAKE_NEEDS_CONTEXT))
-    return call.result;
-  return fake_call_end (&call, CU_ERROR_NOT_FOUND);
 }
 
 /* ---- what libgstcuda wants to find and we do not have ---------------------------------------- */

@@ -52,6 +52,8 @@ void fake_object_remove (fake_object * object);
 /* NULL: never given out, already destroyed, or of another kind. */
 void *fake_object_find (const void *handle, fake_kind kind);
 unsigned fake_object_count (fake_kind kind, const fake_context * context);      /* NULL: of all */
+/* All functions that were asked of this module. */
+void fake_functions_drop (const void *module);
 /* The oldest of its kind in this context, or NULL. */
 void *fake_object_first (fake_kind kind, const fake_context * context);
 
@@ -90,6 +92,9 @@ typedef enum fake_pinning
   FAKE_STRADDLES                /* begins or ends outside a pinned range */
 } fake_pinning;
 
+/* Device memory of the driver's own, such as a module's variables. */
+fake_range *fake_memory_add (fake_context * context, size_t size);
+void fake_memory_remove (fake_range * range);
 fake_pinning fake_host_memory (const void *data, size_t size, fake_range ** range);
 void fake_memory_drop_context (fake_context * context);
 
@@ -151,7 +156,7 @@ struct fake_op
   fake_op *next;
   fake_op_kind kind;
   uint64_t sequence;
-  fake_range *ranges[2 * CSFK_MAX_PLANES];      /* held pending; NULL where unused */
+  fake_range *ranges[2 * CSFK_MAX_PLANES + 3];  /* held pending; NULL where unused */
 
   unsigned char *to;
   const unsigned char *from;
@@ -160,6 +165,7 @@ struct fake_op
   void *staged;                 /* pageable input, copied when the call was made */
 
   const csfk_kernel *kernel;    /* NULL: the launch named memory that is not there */
+  bool does_nothing;            /* a part of a kernel */
   const void *module;           /* of the kernel: compared, never followed */
   csfk_frame frame;
   unsigned char *params;
@@ -171,17 +177,24 @@ struct fake_op
   void *data;
 };
 
+/* Device code is not run: what is read of it are its functions' names and its descriptions. */
 typedef struct fake_module
 {
   fake_object object;
-  unsigned pending;
+  const unsigned char *image;   /* the caller's, read while it is loaded */
+  size_t size;                  /* of an ELF file or PTX; 0: a fatbin or a dummy, which hides its names */
+  bool is_ptx;
+  fake_range *globals[4];
+  unsigned n_globals;
 } fake_module;
 
 typedef struct fake_function
 {
   fake_object object;
   fake_module *module;
-  const csfk_kernel *kernel;
+  char name[128];
+  const csfk_kernel *kernel;    /* whose C function stands in for it */
+  bool is_part;                 /* another function does the kernel's whole work: this one does nothing */
 } fake_function;
 
 fake_stream *fake_stream_new (fake_context * context, unsigned flags);
@@ -248,11 +261,13 @@ void fake_configure (void);     /* once; later calls do nothing */
 /* What is to become of the operation about to run: 0 runs, 1 fails, 2 hangs. */
 int fake_next_operation (void);
 extern uint64_t fake_hang_epoch;        /* raised by release_hang */
-const csfk_kernel *fake_kernel_find (const char *symbol);
+/* The kernel whose C function stands in for this device function; NULL: none. */
+const csfk_kernel *fake_kernel_find (const char *symbol, bool *is_part);
 
 /* Signatures of what the engine uses come from its own table. */
 #define FAKE_DECLARE(field, symbol, parameters) FAKE_EXPORT cu_result symbol parameters;
 CSF_CUDA_SYMBOLS (FAKE_DECLARE)
+CSF_CUDA_OPTIONAL_SYMBOLS (FAKE_DECLARE)
 #undef FAKE_DECLARE
 
 #endif

@@ -106,6 +106,22 @@ range_remove (fake_range *range)
   free (range);
 }
 
+fake_range *
+fake_memory_add (fake_context *context, size_t size)
+{
+  unsigned char *data = malloc (size);
+
+  if (data == NULL)
+    abort ();
+  return range_add (FAKE_RANGE_DEVICE, context, data, size);
+}
+
+void
+fake_memory_remove (fake_range *range)
+{
+  range_remove (range);
+}
+
 void
 fake_memory_drop_context (fake_context *context)
 {

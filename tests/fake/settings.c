@@ -274,13 +274,17 @@ fake_next_operation (void)
   return n == async_fail_from ? 1 : n == hang_from ? 2 : 0;
 }
 
-/* A kernel may have several device functions, csfk_NAME_this and csfk_NAME_that: each does the
- * whole kernel's work here, which gives the same picture. */
+/* Our own functions are csfk_NAME, which does the kernel's whole work here, and csfk_NAME_part, which does
+ * nothing; a user's have the name that a test gave to what stands in for them. */
 const csfk_kernel *
-fake_kernel_find (const char *symbol)
+fake_kernel_find (const char *symbol, bool *is_part)
 {
-  char name[64];
+  char name[128];
 
+  *is_part = false;
+  for (unsigned i = 0; i < n_added; i++)
+    if (strcmp (added[i]->name, symbol) == 0)
+      return added[i];
   if (strncmp (symbol, "csfk_", 5) != 0)
     return NULL;
   snprintf (name, sizeof name, "%s", symbol + 5);
@@ -298,6 +302,7 @@ fake_kernel_find (const char *symbol)
     if (end == NULL)
       return NULL;
     *end = '\0';
+    *is_part = true;
   }
 }
 

@@ -103,7 +103,8 @@ perform (const fake_op *op)
       memset (op->to, op->value, op->width);
       break;
     case FAKE_OP_KERNEL:
-      op->kernel->process (&op->frame);
+      if (!op->does_nothing)
+        op->kernel->process (&op->frame, op->params);
       break;
     case FAKE_OP_HOST_FUNCTION:
       op->function (op->data);

@@ -290,6 +290,32 @@ map_image (csfk_image *image, fake_range **ranges)
   return true;
 }
 
+/* The same for what else the frame points to; the table entry that a test gave may be without it. */
+static bool
+map_memory (void **at, size_t size, fake_range **range)
+{
+  if (size == 0 || *at == NULL)
+    return true;
+  *at = fake_device_memory ((cu_deviceptr) (uintptr_t) *at, size, range);
+  return *at != NULL;
+}
+
+static bool
+map_frame (csfk_frame *frame, const csfk_kernel *kernel, fake_range **ranges)
+{
+  size_t state, workspace, regions = (size_t) frame->n_regions * sizeof (csfk_region);
+  const csfk_image in = frame->in, out = frame->out;
+
+  if (!map_image (&frame->in, ranges) || !map_image (&frame->out, ranges + CSFK_MAX_PLANES))
+    return false;
+  state = kernel->state_size == NULL ? 0 : kernel->state_size (kernel, &in, &out);
+  workspace = kernel->workspace_size == NULL ? 0 : kernel->workspace_size (kernel, &in, &out);
+  ranges += 2 * CSFK_MAX_PLANES;
+  return map_memory (&frame->state, state, &ranges[0])
+      && map_memory (&frame->workspace, workspace, &ranges[1])
+      && map_memory ((void **) &frame->regions, regions, &ranges[2]);
+}
+
 /* The argument buffer, however it was given; NULL when it cannot be found or is too short. */
 static const unsigned char *
 find_arguments (void **params, void **extra, size_t needed)
@@ -318,7 +344,6 @@ cuLaunchKernel (cu_function handle, unsigned grid_x, unsigned grid_y, unsigned g
   const unsigned char *arguments;
   fake_function *function;
   fake_stream *stream;
-  csfk_images images;
   size_t params_size;
   fake_call call;
   fake_op *op;
@@ -335,31 +360,30 @@ cuLaunchKernel (cu_function handle, unsigned grid_x, unsigned grid_y, unsigned g
     return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
             "launch of %ux%ux%u blocks of %ux%ux%u threads with %u bytes", grid_x, grid_y, grid_z,
             block_x, block_y, block_z, shared_bytes));
-  params_size = function->kernel->params_size;
-  arguments = find_arguments (params, extra, sizeof images + params_size);
+  params_size = function->is_part ? 0 : function->kernel->params_size;
+  arguments = find_arguments (params, extra, sizeof (csfk_frame) + params_size);
   if (arguments == NULL)
     return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
-            "launch of %s without its arguments", function->kernel->name));
+            "launch of %s without its arguments", function->name));
   op = calloc (1, sizeof *op);
   if (op == NULL)
     return fake_call_end (&call, CU_ERROR_OUT_OF_MEMORY);
-  memcpy (&images, arguments, sizeof images);
+  memcpy (&op->frame, arguments, sizeof op->frame);
   op->kind = FAKE_OP_KERNEL;
   op->kernel = function->kernel;
   op->module = function->module;
-  if (!map_image (&images.in, op->ranges)
-      || !map_image (&images.out, op->ranges + CSFK_MAX_PLANES)) {
+  op->does_nothing = function->is_part;
+  if (!map_frame (&op->frame, op->kernel, op->ranges)) {
     fake_misuse (FAKE_ERROR_ILLEGAL_ADDRESS,
-        "launch of %s on a picture that is not in device memory", op->kernel->name);
+        "launch of %s on what is not in device memory", function->name);
     op->kernel = NULL;
   }
   if (params_size > 0) {
     op->params = malloc (params_size);
     if (op->params == NULL)
       abort ();
-    memcpy (op->params, arguments + sizeof images, params_size);
+    memcpy (op->params, arguments + sizeof (csfk_frame), params_size);
   }
-  op->frame = (csfk_frame) {.in = images.in,.out = images.out,.params = op->params };
   fake_stream_enqueue (stream, op);
   return fake_call_end (&call, CU_SUCCESS);
 }

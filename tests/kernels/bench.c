@@ -1,7 +1,6 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Times every kernel: on the GPU in bytes moved a second beside a device-to-device copy of the
- * same run, on the CPU in nanoseconds a pixel of one thread.  Knows the kernels' contract and
- * the device. */
+/* Times every kernel: on the GPU in bytes moved a second beside a device-to-device copy of the same run,
+ * on the CPU in nanoseconds an output pixel of one thread.  Knows the kernels' contract, the device, and
+ * of some kernels which parameters and sizes are worth a figure. */
 #include "check.h"
 
 #include <stdio.h>
@@ -13,12 +12,58 @@ enum
 {
   RUNS = 11,                    /* the median is reported */
   MAX_FRAMES = 512,
-  CPU_RUNS = 5                  /* the best is reported */
+  CPU_RUNS = 5,                 /* the best is reported */
+  N_REGIONS = 4,
+  REGION_SIDE = 200,
+  MAX_SETTINGS = 5,
+  GATE_COPIES = 16
 };
 
 /* Frames are used in turn, in and out together this many bytes, so that the last use of one has
  * left every cache. */
 static const size_t rotation_bytes = (size_t) 1 << 30;
+/* A copy of so many bytes holds the streams back until all launches are queued: what is timed is the GPU,
+ * not the thread that launches. */
+static const size_t gate_bytes = (size_t) 128 << 20;
+
+/* ---- what is timed --------------------------------------------------------------------------- */
+
+typedef struct setting
+{
+  const char *name;
+  const char *text;             /* NULL: a number */
+  double number;
+} setting;
+
+/* A variant of a kernel.  Without one a kernel is timed with its defaults in all its formats. */
+typedef struct bench_variant
+{
+  const char *kernel;
+  const char *suffix;           /* of the case's name, "" for none */
+  setting settings[MAX_SETTINGS];
+  /* 0: all formats, the two sizes, the output like the input. */
+  int in_format, in_width, in_height;
+  int out_format, out_width, out_height;
+} bench_variant;
+
+#define BALANCE {"brightness", NULL, 0.1}, {"contrast", NULL, 1.2}, {"saturation", NULL, 1.3}, \
+    {"hue", NULL, 0.1}
+#define SCALE(suffix, from, from_width, from_height, to, to_width, to_height) \
+  {"convertscale", suffix "/method=bilinear", {{"method", "bilinear", 0}}, CSFK_FORMAT_##from, \
+      from_width, from_height, CSFK_FORMAT_##to, to_width, to_height}, \
+  {"convertscale", suffix "/method=bicubic", {{"method", "bicubic", 0}}, CSFK_FORMAT_##from, \
+      from_width, from_height, CSFK_FORMAT_##to, to_width, to_height}
+
+static const bench_variant variants[] = {
+  /* With nothing but gamma away from its default there would be less to do. */
+  {"videobalance", "/gamma=1", {BALANCE, {"gamma", NULL, 1}}, 0, 0, 0, 0, 0, 0},
+  {"videobalance", "/gamma=1.2", {BALANCE, {"gamma", NULL, 1.2}}, 0, 0, 0, 0, 0, 0},
+  SCALE ("/to=RGBA", NV12, 3840, 2160, RGBA, 3840, 2160),
+  SCALE ("/to=NV12", RGBA, 3840, 2160, NV12, 3840, 2160),
+  SCALE ("/to=1920x1080", NV12, 3840, 2160, NV12, 1920, 1080),
+  SCALE ("/to=1920x1080", RGBA, 3840, 2160, RGBA, 1920, 1080),
+  SCALE ("/to=3840x2160", NV12, 1920, 1080, NV12, 3840, 2160),
+};
 
 typedef struct bench_size
 {
@@ -27,12 +72,118 @@ typedef struct bench_size
 
 static const bench_size bench_sizes[] = { {1920, 1080}, {3840, 2160} };
 
+typedef struct bench_case
+{
+  const csfk_kernel *kernel;
+  char name[96];                /* kernel, size, format and so on, with slashes between */
+  csfk_image in, out;           /* without memory */
+  unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
+  csfk_region regions[N_REGIONS];
+  int n_regions;
+} bench_case;
+
+static void
+choose_settings (const csfk_kernel *kernel, const bench_variant *variant, void *params)
+{
+  csfk_params_init (kernel, params);
+  for (int i = 0; i < MAX_SETTINGS && variant->settings[i].name; i++) {
+    const setting *chosen = &variant->settings[i];
+    csfk_param_result result = chosen->text
+        ? csfk_params_set_text (kernel, params, chosen->name, chosen->text, NULL)
+        : csfk_params_set (kernel, params, chosen->name, chosen->number, NULL);
+
+    if (result != CSFK_PARAM_OK)
+      check_fail ("%s: %s was refused", kernel->name, chosen->name);
+  }
+  if (kernel->resolve)
+    kernel->resolve (params);
+}
+
+/* Squares that lie apart, inside the picture. */
+static int
+place_regions (const csfk_kernel *kernel, const csfk_image *in, csfk_region *regions)
+{
+  if (!(kernel->flags & CSFK_READS_REGIONS))
+    return 0;
+  for (int i = 0; i < N_REGIONS; i++) {
+    regions[i] = (csfk_region) {
+      .x = in->width / 8 + i % 2 * (in->width / 2) + 3,
+      .y = in->height / 8 + i / 2 * (in->height / 2) + 5,
+      .width = REGION_SIDE,.height = REGION_SIDE,
+      .confidence = 0.9f,.id = i,.parent_id = -1,.track_id = i
+    };
+    strcpy (regions[i].label, "face");
+  }
+  return N_REGIONS;
+}
+
+static void
+make_case (bench_case *self, const csfk_kernel *kernel, const bench_variant *variant, int format,
+    bench_size size)
+{
+  const bool fixed = variant->in_format != CSFK_FORMAT_NONE;
+  const int in_format = fixed ? variant->in_format : format;
+
+  self->kernel = kernel;
+  csfk_image_init (&self->in, in_format, fixed ? variant->in_width : size.width,
+      fixed ? variant->in_height : size.height);
+  self->out = self->in;
+  if (fixed)
+    csfk_image_init (&self->out, variant->out_format, variant->out_width, variant->out_height);
+  choose_settings (kernel, variant, self->params);
+  self->n_regions = place_regions (kernel, &self->in, self->regions);
+  snprintf (self->name, sizeof self->name, "%s/%dx%d/%s%s", kernel->name, self->in.width,
+      self->in.height, csfk_format_get_info (in_format)->name, variant->suffix);
+}
+
+typedef void (*case_function) (void *data, const bench_case * one);
+
+static void
+for_formats (const csfk_kernel *kernel, const bench_variant *variant, bench_size size,
+    case_function function, void *data)
+{
+  static bench_case one;
+
+  for (int f = 0; f < CSFK_MAX_FORMATS && kernel->formats[f] != CSFK_FORMAT_NONE; f++) {
+    make_case (&one, kernel, variant, kernel->formats[f], size);
+    function (data, &one);
+    if (variant->in_format != CSFK_FORMAT_NONE)
+      return;
+  }
+}
+
+/* Every variant of every kernel, or of one; in n_sizes of the sizes unless it has its own. */
+static void
+for_cases (const csfk_kernel *only, int n_sizes, case_function function, void *data)
+{
+  for (int k = 0; csfk_kernels[k]; k++) {
+    const csfk_kernel *kernel = csfk_kernels[k];
+    const bench_variant plain = { .kernel = kernel->name,.suffix = "" };
+    bool has_variants = false;
+
+    if (only && kernel != only)
+      continue;
+    for (int v = 0; v < CHECK_COUNT (variants); v++)
+      if (strcmp (variants[v].kernel, kernel->name) == 0) {
+        has_variants = true;
+        for (int s = 0; s < (variants[v].in_format != CSFK_FORMAT_NONE ? 1 : n_sizes); s++)
+          for_formats (kernel, &variants[v], bench_sizes[s], function, data);
+      }
+    for (int s = 0; s < n_sizes && !has_variants; s++)
+      for_formats (kernel, &plain, bench_sizes[s], function, data);
+  }
+}
+
+/* ---- the GPU --------------------------------------------------------------------------------- */
+
 typedef struct frame_ring
 {
   gpu *device;
-  const csfk_kernel *kernel;
+  const bench_case *one;
   csfk_frame frames[MAX_FRAMES];
-  int n_frames;
+  int n_frames, n_streams;
+  unsigned state_frames;
+  cu_deviceptr workspace[DEVICE_STREAMS];
 } frame_ring;
 
 typedef struct big_copy
@@ -51,26 +202,41 @@ compare_doubles (const void *a, const void *b)
 }
 
 static double
-time_median (gpu *device, void (*work) (void *data), void *data)
+time_median (gpu *device, const big_copy *gate, void (*work) (void *data), void *data)
 {
   double times[RUNS];
 
   work (data);
   work (data);
+  device_use_stream (device, 0);
   device_finish (device);
-  for (int i = 0; i < RUNS; i++)
+  for (int i = 0; i < RUNS; i++) {
+    for (int k = 0; gate && k < GATE_COPIES; k++)
+      device_copy (device, gate->to, gate->from, gate->size);
     times[i] = device_time (device, work, data);
+  }
   qsort (times, RUNS, sizeof times[0], compare_doubles);
   return times[RUNS / 2];
 }
 
+/* The streams take the frames in turn, as the element's do; with state there is one stream, for its
+ * frames follow one another whatever their streams. */
 static void
 run_rotation (void *data)
 {
-  frame_ring *rotation = data;
+  frame_ring *self = data;
 
-  for (int i = 0; i < rotation->n_frames; i++)
-    device_enqueue (rotation->device, rotation->kernel, &rotation->frames[i]);
+  for (int i = 0; i < self->n_frames; i++) {
+    csfk_frame frame = self->frames[i];
+    int stream = i % self->n_streams;
+
+    if (frame.state)
+      frame.state_frames = self->state_frames++;
+    frame.workspace = (void *) (uintptr_t) self->workspace[stream];
+    device_use_stream (self->device, stream);
+    device_enqueue (self->device, self->one->kernel, &frame, self->one->params,
+        self->one->n_regions > 0 ? self->one->regions : NULL);
+  }
 }
 
 static void
@@ -85,18 +251,18 @@ run_big_copy (void *data)
 static void
 fill_device (gpu *device, cu_deviceptr memory, size_t size)
 {
-  size_t block = (size_t) 16 << 20;
-  unsigned char *random = malloc (block);
+  size_t chunk = (size_t) 16 << 20;
+  unsigned char *random = malloc (chunk);
 
   if (!random)
     check_fail ("out of memory");
-  for (size_t i = 0; i < block; i += 4) {
+  for (size_t i = 0; i < chunk; i += 4) {
     uint32_t word = check_random ();
 
     memcpy (random + i, &word, 4);
   }
-  for (size_t at = 0; at < size; at += block)
-    device_upload (device, memory + at, random, size - at < block ? size - at : block);
+  for (size_t at = 0; at < size; at += chunk)
+    device_upload (device, memory + at, random, size - at < chunk ? size - at : chunk);
   free (random);
 }
 
@@ -104,78 +270,158 @@ static double
 measure_copy (gpu *device, cu_deviceptr memory)
 {
   big_copy copy = { device, memory, memory + rotation_bytes / 2, rotation_bytes / 2 };
-  double milliseconds = time_median (device, run_big_copy, &copy);
+  double milliseconds = time_median (device, NULL, run_big_copy, &copy);
 
   return 2.0 * (double) copy.size / milliseconds / 1e6;
 }
 
-/* The fewest bytes the kernel can move: what it needs of the input, read once, and the output. */
 static double
-get_useful_bytes (const csfk_kernel *kernel, const csfk_image *image)
+get_bytes (const csfk_image *image)
 {
-  double in = 0, out = 0;
+  double bytes = 0;
 
-  for (int i = 0; i < image->n_planes; i++) {
-    double bytes = (double) image->plane[i].row_bytes * image->plane[i].rows;
-
-    out += bytes;
-    /* Sobel has no use for chroma. */
-    if (i == 0 || strcmp (kernel->name, "sobel") != 0)
-      in += bytes;
-  }
-  return in + out;
+  for (int i = 0; i < image->n_planes; i++)
+    bytes += (double) image->plane[i].row_bytes * image->plane[i].rows;
+  return bytes;
 }
 
+/* The fewest bytes the kernel can move: what it needs of the input, read once, the output, and its state
+ * both ways. */
 static double
-measure_kernel (gpu *device, const csfk_kernel *kernel, int format, bench_size size,
-    cu_deviceptr memory, const void *params)
+get_useful_bytes (const bench_case *one)
 {
-  static frame_ring rotation;
-  csfk_image image;
-  double bytes;
-  size_t frame_size;
+  const csfk_kernel *kernel = one->kernel;
+  double bytes = get_bytes (&one->in) + get_bytes (&one->out);
 
-  csfk_image_init (&image, format, size.width, size.height);
-  bytes = get_useful_bytes (kernel, &image);
-  frame_size = (csfk_image_place (&image, NULL, 256) + 255) / 256 * 256;
-  rotation.device = device;
-  rotation.kernel = kernel;
-  rotation.n_frames = (int) (rotation_bytes / (2 * frame_size));
-  if (rotation.n_frames > MAX_FRAMES)
-    rotation.n_frames = MAX_FRAMES;
-  for (int i = 0; i < rotation.n_frames; i++) {
-    csfk_frame *frame = &rotation.frames[i];
-    unsigned char *at = (unsigned char *) (uintptr_t) memory + 2 * frame_size * (size_t) i;
+  /* Sobel has no use for chroma. */
+  if (strcmp (kernel->name, "sobel") == 0)
+    bytes -= get_bytes (&one->in) - (double) one->in.plane[0].row_bytes * one->in.plane[0].rows;
+  return bytes + 2.0 * (double) get_state_size (kernel, &one->in, &one->out);
+}
 
-    frame->in = frame->out = image;
-    frame->params = params;
+/* Memory for it all, zeroed; 0 where there is none to have. */
+static cu_deviceptr
+alloc_zeroed (gpu *device, size_t size)
+{
+  cu_deviceptr memory;
+  void *zeros;
+
+  if (size == 0)
+    return 0;
+  zeros = calloc (1, size);
+  if (!zeros)
+    check_fail ("out of memory");
+  memory = device_alloc (device, size);
+  device_upload (device, memory, zeros, size);
+  free (zeros);
+  return memory;
+}
+
+static size_t
+get_placed_size (const csfk_image *image)
+{
+  csfk_image placed = *image;
+
+  return (csfk_image_place (&placed, NULL, 256) + 255) / 256 * 256;
+}
+
+static void *
+open_case (const bench_case *one)
+{
+  char reason[256] = "";
+  void *instance = NULL;
+
+  if (one->kernel->open
+      && one->kernel->open (one->kernel, &one->in, &one->out, &instance, reason, sizeof reason) != 0)
+    check_fail ("%s: open() failed: %s", one->name, reason);
+  return instance;
+}
+
+/* GB/s of the useful bytes. */
+static double
+measure_kernel (gpu *device, const bench_case *one, cu_deviceptr memory, const big_copy *gate)
+{
+  static frame_ring ring;
+  const csfk_kernel *kernel = one->kernel;
+  const size_t in_size = get_placed_size (&one->in), out_size = get_placed_size (&one->out);
+  const size_t workspace_size = get_workspace_size (kernel, &one->in, &one->out);
+  cu_deviceptr state = alloc_zeroed (device, get_state_size (kernel, &one->in, &one->out));
+  cu_deviceptr regions = alloc_zeroed (device, sizeof one->regions);
+  void *instance = open_case (one);
+  double rate;
+
+  ring = (frame_ring) {.device = device,.one = one,.n_streams = state ? 1 : DEVICE_STREAMS };
+  ring.n_frames = (int) (rotation_bytes / (in_size + out_size));
+  if (ring.n_frames > MAX_FRAMES)
+    ring.n_frames = MAX_FRAMES;
+  for (int i = 0; i < ring.n_streams; i++)
+    ring.workspace[i] = alloc_zeroed (device, workspace_size);
+  device_upload (device, regions, one->regions, sizeof one->regions);
+  for (int i = 0; i < ring.n_frames; i++) {
+    csfk_frame *frame = &ring.frames[i];
+    unsigned char *at = (unsigned char *) (uintptr_t) memory + (in_size + out_size) * (size_t) i;
+
+    frame->in = one->in;
+    frame->out = one->out;
     csfk_image_place (&frame->in, at, 256);
-    csfk_image_place (&frame->out, at + frame_size, 256);
+    csfk_image_place (&frame->out, at + in_size, 256);
+    frame->state = (void *) (uintptr_t) state;
+    frame->regions = one->n_regions > 0 ? (const csfk_region *) (uintptr_t) regions : NULL;
+    frame->n_regions = one->n_regions;
+    frame->instance = instance;
   }
-  return bytes * rotation.n_frames / time_median (device, run_rotation, &rotation) / 1e6;
+  rate = get_useful_bytes (one) * ring.n_frames / time_median (device, gate, run_rotation, &ring)
+      / 1e6;
+
+  for (int i = 0; i < ring.n_streams && workspace_size > 0; i++)
+    device_free (device, ring.workspace[i]);
+  if (state)
+    device_free (device, state);
+  device_free (device, regions);
+  if (kernel->close)
+    kernel->close (instance);
+  return rate;
 }
 
+/* ---- the CPU --------------------------------------------------------------------------------- */
+
+/* Nanoseconds of one thread for an output pixel. */
 static double
-measure_cpu (const csfk_kernel *kernel, int format, bench_size size, const void *params)
+measure_cpu (const bench_case *one)
 {
+  const csfk_kernel *kernel = one->kernel;
   canvas in, out;
-  csfk_frame frame;
+  guarded_block state, workspace;
+  csfk_frame frame = { .n_regions = one->n_regions,.regions = one->regions };
   double best = 1e9;
 
-  picture_init (&in, format, size.width, size.height, 16);
-  picture_init (&out, format, size.width, size.height, 16);
-  frame = (csfk_frame) { in.image, out.image, params };
+  picture_init_like (&in, &one->in, 16);
+  picture_init_like (&out, &one->out, 16);
+  block_init (&state, get_state_size (kernel, &one->in, &one->out));
+  block_init (&workspace, get_workspace_size (kernel, &one->in, &one->out));
+  if (state.size > 0)
+    memset (state.data, 0, state.size);
+  frame.in = in.image;
+  frame.out = out.image;
+  frame.state = state.data;
+  frame.workspace = workspace.data;
+  frame.instance = open_case (one);
   for (int i = 0; i < CPU_RUNS; i++) {
     double start = check_now (), took;
 
-    kernel->process (&frame);
+    kernel->process (&frame, one->params);
     took = check_now () - start;
     if (took < best)
       best = took;
+    frame.state_frames += state.size > 0;
   }
+  if (kernel->close)
+    kernel->close (frame.instance);
+  block_finish (&workspace);
+  block_finish (&state);
   picture_finish (&in);
   picture_finish (&out);
-  return best * 1e9 / size.width / size.height;
+  return best * 1e9 / one->out.width / one->out.height;
 }
 
 /* ---- the results file ------------------------------------------------------------------------ */
@@ -232,70 +478,73 @@ json_row (FILE *file, const char *name, double value, const char *unit, double l
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static void
-bench_device (gpu *device, const csfk_kernel *only, FILE *json)
+typedef struct bench
 {
-  unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
-  cu_deviceptr memory = device_alloc (device, rotation_bytes);
-  double limit;
+  gpu *device;
+  FILE *json;
+  cu_deviceptr memory;
+  big_copy gate;
+  double limit;                 /* GB/s of a copy */
+} bench;
 
-  fill_device (device, memory, rotation_bytes);
-  limit = measure_copy (device, memory);
-  printf ("%-48s %8.0f GB/s\n", "device-to-device copy", limit);
-  json_row (json, "kernel/device-copy", limit, "GB/s", 0);
-  for (int k = 0; csfk_kernels[k]; k++)
-    for (int s = 0; s < 2; s++)
-      for (int f = 0; csfk_kernels[k]->formats[f] != CSFK_FORMAT_NONE; f++) {
-        const csfk_kernel *kernel = csfk_kernels[k];
-        char name[96];
-        double rate;
+static void
+bench_device_case (void *data, const bench_case *one)
+{
+  const bench *self = data;
+  double rate = measure_kernel (self->device, one, self->memory, &self->gate);
+  char name[128];
 
-        if (only && kernel != only)
-          continue;
-        csfk_params_init (kernel, params);
-        rate = measure_kernel (device, kernel, kernel->formats[f], bench_sizes[s], memory, params);
-        snprintf (name, sizeof name, "kernel/%s/%dx%d/%s", kernel->name, bench_sizes[s].width,
-            bench_sizes[s].height, csfk_format_get_info (kernel->formats[f])->name);
-        printf ("%-48s %8.0f GB/s  %5.1f %% of the copy\n", name, rate, 100 * rate / limit);
-        json_row (json, name, rate, "GB/s", limit);
-      }
-  printf ("%-48s %8.0f GB/s\n", "device-to-device copy, again", measure_copy (device, memory));
-  device_free (device, memory);
+  snprintf (name, sizeof name, "kernel/%s", one->name);
+  printf ("%-68s %8.0f GB/s  %5.1f %% of the copy\n", name, rate, 100 * rate / self->limit);
+  json_row (self->json, name, rate, "GB/s", self->limit);
 }
 
 static void
-bench_cpu (const csfk_kernel *only, FILE *json)
+bench_cpu_case (void *data, const bench_case *one)
 {
-  unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
+  const bench *self = data;
+  double nanoseconds = measure_cpu (one);
+  char name[128];
 
-  for (int k = 0; csfk_kernels[k]; k++)
-    for (int f = 0; csfk_kernels[k]->formats[f] != CSFK_FORMAT_NONE; f++) {
-      const csfk_kernel *kernel = csfk_kernels[k];
-      char name[96];
-      double nanoseconds;
+  snprintf (name, sizeof name, "kernel-cpu/%s", one->name);
+  printf ("%-68s %8.2f ns/pixel\n", name, nanoseconds);
+  json_row (self->json, name, nanoseconds, "ns/pixel", 0);
+}
 
-      if (only && kernel != only)
-        continue;
-      csfk_params_init (kernel, params);
-      nanoseconds = measure_cpu (kernel, kernel->formats[f], bench_sizes[0], params);
-      snprintf (name, sizeof name, "kernel-cpu/%s/%dx%d/%s", kernel->name, bench_sizes[0].width,
-          bench_sizes[0].height, csfk_format_get_info (kernel->formats[f])->name);
-      printf ("%-48s %8.2f ns/pixel\n", name, nanoseconds);
-      json_row (json, name, nanoseconds, "ns/pixel", 0);
-    }
+static void
+bench_device (bench *self, const csfk_kernel *only)
+{
+  gpu *device = self->device;
+
+  self->memory = device_alloc (device, rotation_bytes);
+  self->gate = (big_copy) {
+    .device = device,.from = device_alloc (device, 2 * gate_bytes),.size = gate_bytes
+  };
+  self->gate.to = self->gate.from + gate_bytes;
+  fill_device (device, self->memory, rotation_bytes);
+  fill_device (device, self->gate.from, 2 * gate_bytes);
+  self->limit = measure_copy (device, self->memory);
+  printf ("%-68s %8.0f GB/s\n", "device-to-device copy", self->limit);
+  json_row (self->json, "kernel/device-copy", self->limit, "GB/s", 0);
+  for_cases (only, CHECK_COUNT (bench_sizes), bench_device_case, self);
+  printf ("%-68s %8.0f GB/s\n", "device-to-device copy, again",
+      measure_copy (device, self->memory));
+  device_free (device, self->gate.from);
+  device_free (device, self->memory);
 }
 
 void
 bench_run (gpu *device, const csfk_kernel *only, const char *json_path)
 {
-  FILE *json = json_path ? json_begin (json_path, device) : NULL;
+  bench self = { .device = device };
 
-  bench_cpu (only, json);
+  self.json = json_path ? json_begin (json_path, device) : NULL;
+  for_cases (only, 1, bench_cpu_case, &self);
   if (device)
-    bench_device (device, only, json);
-  if (!json)
+    bench_device (&self, only);
+  if (!self.json)
     return;
-  fputs ("\n]}\n", json);
-  if (fclose (json) != 0)
+  fputs ("\n]}\n", self.json);
+  if (fclose (self.json) != 0)
     check_fail ("%s could not be written", json_path);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What checkkernels' files share: pictures with canaries, the naive models, and the device.
- * Knows the kernels' contracts and, through cuda_dl.h, the driver; nothing of GStreamer. */
+/* What checkkernels' files share: pictures with canaries, the naive models, trials of a kernel, and the
+ * device.  Knows the kernels' contract and, through cuda_dl.h, the driver; nothing of GStreamer. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -19,8 +19,16 @@ uint32_t check_random (void);
 int check_random_in (int low, int high);
 double check_now (void);        /* seconds */
 
+#define CHECK_COUNT(array) ((int) (sizeof (array) / sizeof (array)[0]))
+
 /* Prints and ends the program with 1. */
 void check_fail (const char *format, ...) __attribute__ ((noreturn, format (printf, 1, 2)));
+
+#define CHECK_EXPECT(condition) \
+  do { \
+    if (!(condition)) \
+      check_fail ("%s:%d: %s", __FILE__, __LINE__, #condition); \
+  } while (0)
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
@@ -33,12 +41,48 @@ typedef struct canvas
   size_t size;
 } canvas;
 
-/* align: 1, 2, 4, 8 or 16: what every data pointer and stride is a multiple of, and of no more. */
+/* align: 1, 2, 4, 8 or 16: what every data pointer and stride is a multiple of, and of no more.  The
+ * colorimetry is random, among what the format can have. */
 void picture_init (canvas * picture, int format, int width, int height, int align);
+/* With the format, size and colorimetry of `like`. */
+void picture_init_like (canvas * picture, const csfk_image * like, int align);
+/* Makes it what a camera might give after `previous`, which has the same format and size: the same with
+ * a little noise, with parts that have changed, or quite the same. */
+void picture_follow (canvas * picture, const canvas * previous);
+/* Changes every byte of the rows. */
+void picture_invert (canvas * picture);
 void picture_copy (canvas * to, const canvas * from);
 void picture_finish (canvas * picture);
-/* Both have the same layout: true when all bytes outside the rows are the same. */
+/* The pictures have the same layout.  True when all bytes outside the rows are the same. */
 bool picture_same_outside (const canvas * a, const canvas * b);
+
+/* Its format, size and colorimetry alone, as state_size() and the like are given it. */
+csfk_image image_strip (const csfk_image * image);
+/* What the kernel asks for, 0 where it asks for none. */
+size_t get_state_size (const csfk_kernel * kernel, const csfk_image * in, const csfk_image * out);
+size_t get_workspace_size (const csfk_kernel * kernel, const csfk_image * in, const csfk_image * out);
+
+/* Memory with canaries before and after, and more than 16 bytes of alignment nowhere.  Its data are
+ * NULL when its size is 0. */
+typedef struct guarded_block
+{
+  unsigned char *data;          /* size bytes, GUARD_BYTES into memory */
+  size_t size;
+  unsigned char *memory;
+  size_t memory_size;
+  void *allocated;
+} guarded_block;
+
+enum
+{
+  GUARD_BYTES = 256
+};
+
+void block_init (guarded_block * block, size_t size);   /* of random bytes */
+void block_randomise (guarded_block * block);
+void block_finish (guarded_block * block);
+/* Of the block's memory, or of what became of a copy of it. */
+bool block_is_intact (const guarded_block * block, const unsigned char *memory);
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
@@ -68,17 +112,92 @@ int model_get_rows (const csfk_image * image, const channel * component);
 /* The bytes of a sample as a number; P010: all 16 bits. */
 int model_get_raw (const csfk_image * image, const channel * component, int x, int y);
 
-/* What the kernel must write at a place, raw, worked out for that place alone from the
- * definition. */
-typedef int (*model_function) (const csfk_frame * frame, const channel * component, int x, int y);
-model_function model_find (const char *kernel);
-/* gaussianblur in double precision, with weights straight from the bell curve; not rounded. */
-double model_ideal_blur (const csfk_frame * frame, double sigma, const channel * component, int x,
-    int y);
+/* What checkkernels knows of a kernel, in model_NAME.c: how to try it, and what it must give.  A model
+ * works everything out from the kernel's definition, one sample at a time, and shares nothing with
+ * kernels/ but the parameter structure. */
+#define CHECK_MAX_REGIONS 12
+#define CHECK_MAX_OUTPUTS 256
+
+typedef struct kernel_model
+{
+  const char *kernel;
+  int model_tolerance;          /* steps of a sample that the C path may be off from the model */
+  int device_tolerance;         /* and the GPU from the C path */
+  int n_frames;                 /* of a sequence with one state; 0: 1 */
+
+  /* Optional: the output for this input; each `choice` from 0 on is tried, until it returns false.
+   * Without it the output is what the input is. */
+  bool (*choose_output) (const csfk_image * in, int choice, csfk_image * out);
+
+  /* Optional: fills regions for this picture and returns their number, up to CHECK_MAX_REGIONS. */
+  int (*choose_regions) (const csfk_image * in, csfk_region * regions);
+
+  /* Optional: called for each frame of a sequence in its order before its samples are asked for.
+   * *memory is NULL at the sequence's first frame, and freed with free() after its last. */
+  void (*prepare) (const csfk_frame * frame, const void *params, void **memory);
+
+  /* What the kernel must write at a place of the output, as model_get_raw would read it. */
+  int (*sample) (const csfk_frame * frame, const void *params, void *memory,
+      const channel * component, int x, int y);
+} kernel_model;
+
+extern const kernel_model *const kernel_models[];       /* ended by NULL */
+/* NULL when there is none. */
+const kernel_model *model_find (const char *kernel);
+
+/* The output that the model chooses, without memory, checked against what the kernel says of itself. */
+csfk_image model_choose_output (const csfk_kernel * kernel, const kernel_model * model,
+    const csfk_image * in, int choice);
+/* From 1 to CHECK_MAX_OUTPUTS. */
+int model_count_outputs (const kernel_model * model, const csfk_image * in);
+/* For a frame of this kernel; regions: CHECK_MAX_REGIONS of them.  Sometimes none. */
+int model_choose_regions (const csfk_kernel * kernel, const kernel_model * model,
+    const csfk_image * in, csfk_region * regions);
+
+/* For models: a sample's value, P010's without its empty bits, its place moved inside the visible
+ * picture; and the raw form of such a value. */
+int model_get_sample (const csfk_image * image, const channel * component, int x, int y);
+int model_to_raw (const csfk_image * image, int value);
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+/* A kernel on a sequence of frames. */
+typedef struct kernel_trial
+{
+  const csfk_kernel *kernel;
+  const kernel_model *model;
+  int format, width, height;    /* of the input */
+  int out_choice;               /* for choose_output */
+  int alignment;                /* of the first frame, from 0 to TRIAL_ALIGNMENTS - 1 */
+  unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));  /* resolved */
+  uint64_t seed;                /* for messages */
+} kernel_trial;
+
+enum
+{
+  TRIAL_ALIGNMENTS = 5
+};
+
+typedef struct tally
+{
+  unsigned frames, samples, device_frames;
+} tally;
+
+typedef struct gpu gpu;
+
+/* Without a device: the C path against the model.  With: the device against the C path. */
+void trial_run (gpu * device, const kernel_trial * trial, tally * totals);
+/* process() is called from several threads at once, on different frames. */
+void trial_run_threads (const kernel_trial * trial);
+/* What enqueue() launches, by a launcher that only looks. */
+void trial_check_launches (const kernel_trial * trial);
 
 /* ---- device ---------------------------------------------------------------------------------- */
 
-typedef struct gpu gpu;
+enum
+{
+  DEVICE_STREAMS = 3
+};
 
 /* NULL when there is no driver or GPU; why: what is missing. */
 gpu *device_open (char *why, size_t why_size);
@@ -90,18 +209,37 @@ int device_get_driver_version (const gpu * device);
 bool device_load (gpu * device, const csfk_kernel * kernel);
 cu_deviceptr device_alloc (gpu * device, size_t size);
 void device_free (gpu * device, cu_deviceptr memory);
+
+/* Which of the DEVICE_STREAMS the calls below use; 0 at first. */
+void device_use_stream (gpu * device, int stream);
+/* The stream in use goes on when what was given to `stream` so far is done. */
+void device_wait_for (gpu * device, int stream);
+/* Blocks until all streams have run dry. */
+void device_finish (gpu * device);
+
+/* Both of these block. */
 void device_upload (gpu * device, cu_deviceptr to, const void *from, size_t size);
 void device_download (gpu * device, void *to, cu_deviceptr from, size_t size);
+/* These three do not; `from` of the first stays until device_finish(). */
+void device_send (gpu * device, cu_deviceptr to, const void *from, size_t size);
 void device_copy (gpu * device, cu_deviceptr to, cu_deviceptr from, size_t size);
-/* The loaded kernel, on images that point to device memory. */
-void device_enqueue (gpu * device, const csfk_kernel * kernel, const csfk_frame * frame);
-void device_finish (gpu * device);
-/* Milliseconds of device time that `work` takes, called once. */
+/* The loaded kernel, on a frame whose pointers are the device's; regions: the same in host memory. */
+void device_enqueue (gpu * device, const csfk_kernel * kernel, const csfk_frame * frame,
+    const void *params, const csfk_region * regions);
+
+/* Milliseconds of device time from stream 0's place now until all streams have done what `work`, called
+ * once, gives them; none begins before. */
 double device_time (gpu * device, void (*work) (void *data), void *data);
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 void check_helpers (void);
+/* More that gaussianblur alone promises. */
+void check_gaussian (void);
+/* Proves on a kernel made for it that faults are found, of the C path or, with the fake driver, of what is
+ * behind a launch.  run: checks a kernel, on a device unless that is NULL. */
+typedef void (*harness_run) (gpu * device, const csfk_kernel * kernel, const kernel_model * model);
+void check_harness (bool on_device, harness_run run);
 void bench_run (gpu * device, const csfk_kernel * only, const char *json_path);
 
 #endif

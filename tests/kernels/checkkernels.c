@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Checks every kernel: the C path against a naive model and, with --cuda, the GPU against the C
- * path, over formats, sizes, strides, alignments, parameters and random content; --bench times
- * both.  Knows the kernels' contract; a new kernel needs a model in model.c and nothing here. */
+/* Checks every kernel: the C path against a naive model and, with --cuda, the GPU against the C path,
+ * over formats, sizes, strides, alignments, parameters and random content; --bench times both.  Knows
+ * the kernels' contract; a new kernel needs a model_NAME.c and nothing here. */
 #include "check.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,8 @@
 enum
 {
   SKIPPED = 77,
-  /* Up to this many samples of a component are all compared with the model, of more a random
-   * choice. */
-  ALL_SAMPLES = 2048,
-  CHOSEN_SAMPLES = 200,
-  N_THREADS = 4
+  /* Pictures of more pixels are large: of sequences of them there are few, for a model takes long. */
+  LARGE = 50000
 };
 
 typedef struct dimensions
@@ -28,8 +24,9 @@ typedef struct dimensions
 
 /* --most-pixels: larger pictures are left out; 0: none. */
 static int most_pixels;
-/* --every: only each so-and-so-many-th frame is checked. */
+/* --every: only each so-and-so-many-th trial is run. */
 static int every = 1;
+static uint64_t seed;
 
 /* From one pixel, over every remainder of the vector widths, to more than a strip, a block, a
  * tile. */
@@ -38,319 +35,241 @@ static const dimensions sizes[] = {
   {65, 34}, {129, 66}, {1, 130}, {515, 3}, {1025, 6}, {321, 241}, {642, 481}, {1920, 8}, {512, 4},
 };
 
-/* Pairs of input and output alignment. */
-static const int alignments[][2] = { {16, 16}, {1, 1}, {8, 16}, {16, 4}, {2, 1} };
-
-#define COUNT(array) ((int) (sizeof (array) / sizeof (array)[0]))
-
-typedef struct tally
-{
-  unsigned frames, samples, device_frames;
-} tally;
-
-static uint64_t seed;
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static void
-describe (char *text, size_t text_size, const csfk_kernel *kernel, const csfk_frame *frame)
+set_number (const csfk_kernel *kernel, void *params, const csfk_param *param, double value)
 {
-  int used = snprintf (text, text_size, "%s %s %dx%d, input %p stride %d, output %p stride %d, %s",
-      kernel->name, csfk_format_get_info (frame->in.format)->name, frame->in.width,
-      frame->in.height, (void *) frame->in.plane[0].data, frame->in.plane[0].stride,
-      (void *) frame->out.plane[0].data, frame->out.plane[0].stride,
-      frame->in.range == CSFK_RANGE_FULL ? "full" : "limited");
-
-  for (unsigned i = 0; i < kernel->n_params && used > 0 && (size_t) used < text_size; i++) {
-    const csfk_param *param = &kernel->params[i];
-    const unsigned char *field = (const unsigned char *) frame->params + param->offset;
-    double value;
-
-    if (param->type == CSFK_TYPE_FLOAT) {
-      float number;
-
-      memcpy (&number, field, sizeof number);
-      value = number;
-    } else {
-      int number;
-
-      memcpy (&number, field, sizeof number);
-      value = number;
-    }
-    used += snprintf (text + used, text_size - (size_t) used, ", %s=%g", param->name, value);
-  }
-}
-
-/* ---- against the model ----------------------------------------------------------------------- */
-
-static void
-compare_sample (const csfk_kernel *kernel, const csfk_frame *frame, const channel *component,
-    int x, int y, tally *totals)
-{
-  int expected = model_find (kernel->name) (frame, component, x, y);
-  int got = model_get_raw (&frame->out, component, x, y);
-  char text[512];
-
-  totals->samples++;
-  if (got == expected)
-    return;
-  describe (text, sizeof text, kernel, frame);
-  check_fail ("%s: plane %d offset %d at %d,%d is %d, the model says %d (--seed %llu)", text,
-      component->plane, component->offset, x, y, got, expected, (unsigned long long) seed);
+  if (csfk_params_set (kernel, params, param->name, value, NULL) != CSFK_PARAM_OK)
+    check_fail ("%s: %s=%.17g was refused", kernel->name, param->name, value);
 }
 
 static void
-compare_with_model (const csfk_kernel *kernel, const csfk_frame *frame, tally *totals)
+set_text (const csfk_kernel *kernel, void *params, const csfk_param *param, const char *text)
 {
-  const channel *components;
-  int n = model_get_components (frame->in.format, &components);
+  if (csfk_params_set_text (kernel, params, param->name, text, NULL) != CSFK_PARAM_OK)
+    check_fail ("%s: %s='%s' was refused", kernel->name, param->name, text);
+}
 
-  for (int i = 0; i < n; i++) {
-    const channel *component = &components[i];
-    int columns = model_get_columns (&frame->out, component);
-    int rows = model_get_rows (&frame->out, component);
+typedef enum param_place
+{
+  PLACE_DEFAULT = 0,
+  PLACE_LOW,
+  PLACE_HIGH,
+  PLACE_BETWEEN
+} param_place;
 
-    if (columns * rows <= ALL_SAMPLES) {
-      for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++)
-          compare_sample (kernel, frame, component, x, y, totals);
+static void
+choose_text (const csfk_kernel *kernel, void *params, const csfk_param *param, param_place place)
+{
+  char longest[CSFK_MAX_PARAMS];
+
+  memset (longest, 'x', (size_t) param->maximum - 1);
+  longest[(size_t) param->maximum - 1] = '\0';
+  set_text (kernel, params, param, place == PLACE_HIGH ? longest
+      : place == PLACE_BETWEEN && param->maximum > 4 ? "face" : "");
+}
+
+static void
+choose_number (const csfk_kernel *kernel, void *params, const csfk_param *param,
+    param_place place)
+{
+  double part = place == PLACE_LOW ? 0 : place == PLACE_HIGH ? 1 : check_random () / 4294967295.0;
+  double minimum = param->minimum, maximum = param->maximum, value;
+
+  if (param->type == CSFK_TYPE_ENUM) {
+    minimum = 0;
+    for (maximum = 0; param->values[(int) maximum + 1]; maximum++)
       continue;
-    }
-    compare_sample (kernel, frame, component, 0, 0, totals);
-    compare_sample (kernel, frame, component, columns - 1, 0, totals);
-    compare_sample (kernel, frame, component, 0, rows - 1, totals);
-    compare_sample (kernel, frame, component, columns - 1, rows - 1, totals);
-    for (int chosen = 0; chosen < CHOSEN_SAMPLES; chosen++)
-      compare_sample (kernel, frame, component, check_random_in (0, columns - 1),
-          check_random_in (0, rows - 1), totals);
   }
+  value = minimum + part * (maximum - minimum);
+  /* Each whole number as often as any other. */
+  if (param->type != CSFK_TYPE_FLOAT)
+    value = fmin (maximum, floor (minimum + part * (maximum - minimum + 1)));
+  set_number (kernel, params, param, value);
 }
 
-/* ---- on the device --------------------------------------------------------------------------- */
-
-static void
-move_to_device (csfk_image *image, const canvas *picture, cu_deviceptr memory)
-{
-  for (int i = 0; i < image->n_planes; i++)
-    image->plane[i].data = (unsigned char *) (uintptr_t) memory +
-        (image->plane[i].data - picture->memory);
-}
-
-/* Uploads both pictures whole, runs, downloads both whole: the output must be the C path's to
- * the byte, canaries included, and the input untouched. */
-static void
-compare_with_device (gpu *device, const csfk_kernel *kernel, const csfk_frame *frame,
-    const canvas *in, const canvas *before, const canvas *expected)
-{
-  cu_deviceptr in_memory = device_alloc (device, in->size);
-  cu_deviceptr out_memory = device_alloc (device, before->size);
-  csfk_frame moved = *frame;
-  canvas in_after, out_after;
-  char text[512];
-
-  move_to_device (&moved.in, in, in_memory);
-  move_to_device (&moved.out, expected, out_memory);
-  device_upload (device, in_memory, in->memory, in->size);
-  device_upload (device, out_memory, before->memory, before->size);
-  device_enqueue (device, kernel, &moved);
-
-  picture_copy (&in_after, in);
-  picture_copy (&out_after, before);
-  device_download (device, in_after.memory, in_memory, in->size);
-  device_download (device, out_after.memory, out_memory, before->size);
-  describe (text, sizeof text, kernel, frame);
-  if (memcmp (in_after.memory, in->memory, in->size) != 0)
-    check_fail ("%s: the GPU wrote to its input (--seed %llu)", text, (unsigned long long) seed);
-  if (!picture_same_outside (before, &out_after))
-    check_fail ("%s: the GPU wrote beside a row (--seed %llu)", text, (unsigned long long) seed);
-  for (size_t i = 0; i < expected->size; i++)
-    if (out_after.memory[i] != expected->memory[i])
-      check_fail ("%s: the GPU's byte %zu (plane 0 is at %zu) is %d, the CPU's %d (--seed %llu)",
-          text, i, (size_t) (expected->image.plane[0].data - expected->memory),
-          out_after.memory[i], expected->memory[i], (unsigned long long) seed);
-
-  picture_finish (&in_after);
-  picture_finish (&out_after);
-  device_free (device, in_memory);
-  device_free (device, out_memory);
-}
-
-/* ---- one frame ------------------------------------------------------------------------------- */
-
-static void
-check_frame (gpu *device, const csfk_kernel *kernel, int format, dimensions size,
-    const int align[2], const void *params, tally *totals)
-{
-  canvas in, in_before, out, out_before;
-  csfk_frame frame;
-  char text[512];
-
-  picture_init (&in, format, size.width, size.height, align[0]);
-  picture_init (&out, format, size.width, size.height, align[1]);
-  picture_copy (&in_before, &in);
-  picture_copy (&out_before, &out);
-  out.image.range = in.image.range;
-  frame = (csfk_frame) { in.image, out.image, params };
-
-  kernel->process (&frame);
-  describe (text, sizeof text, kernel, &frame);
-  if (memcmp (in.memory, in_before.memory, in.size) != 0)
-    check_fail ("%s: wrote to its input (--seed %llu)", text, (unsigned long long) seed);
-  if (!picture_same_outside (&out_before, &out))
-    check_fail ("%s: wrote beside a row (--seed %llu)", text, (unsigned long long) seed);
-  totals->frames++;
-  if (device) {
-    compare_with_device (device, kernel, &frame, &in, &out_before, &out);
-    totals->device_frames++;
-  } else {
-    compare_with_model (kernel, &frame, totals);
-  }
-
-  picture_finish (&in);
-  picture_finish (&in_before);
-  picture_finish (&out);
-  picture_finish (&out_before);
-}
-
-/* The default, both ends, and values between; each parameter in turn. */
+/* 0: the defaults; 1 and 2: the ends of all ranges; then one or the other for each parameter.  Every
+ * name of an ENUM is as likely as any other, so over the trials of a format each has its turn. */
 static void
 choose_params (const csfk_kernel *kernel, int choice, void *params)
 {
   csfk_params_init (kernel, params);
   for (unsigned i = 0; i < kernel->n_params; i++) {
     const csfk_param *param = &kernel->params[i];
-    double part = choice == 1 ? 0.0 : choice == 2 ? 1.0 : check_random_in (0, 1000) / 1000.0;
-    double value = param->minimum + part * (param->maximum - param->minimum);
+    int chance = check_random_in (0, 9);
+    param_place place = choice == 0 ? PLACE_DEFAULT : choice == 1 ? PLACE_LOW
+        : choice == 2 ? PLACE_HIGH : chance < 2 ? PLACE_DEFAULT : chance == 2 ? PLACE_LOW
+        : chance == 3 ? PLACE_HIGH : PLACE_BETWEEN;
 
-    if (choice == 0)
+    if (place == PLACE_DEFAULT)
       continue;
-    if (param->type != CSFK_TYPE_FLOAT)
-      value = floor (value);
-    if (csfk_params_set (kernel, params, param->name, value, NULL) != 0)
-      check_fail ("%s: %s=%g was refused", kernel->name, param->name, value);
+    if (param->type == CSFK_TYPE_STRING)
+      choose_text (kernel, params, param, place);
+    else
+      choose_number (kernel, params, param, place);
   }
   if (kernel->resolve)
     kernel->resolve (params);
 }
 
+/* ---- the outputs of a format ----------------------------------------------------------------- */
+
+/* Choices in a random order, again in another when all were taken. */
+typedef struct deck
+{
+  int cards[CHECK_MAX_OUTPUTS];
+  int n, next, rounds;
+} deck;
+
+static void
+deck_init (deck *self, int n)
+{
+  *self = (deck) {.n = n,.next = n,.rounds = -1 };
+  for (int i = 0; i < n; i++)
+    self->cards[i] = i;
+}
+
+static int
+deck_take (deck *self)
+{
+  if (self->next == self->n) {
+    for (int i = self->n - 1; i > 0; i--) {
+      int other = check_random_in (0, i), card = self->cards[i];
+
+      self->cards[i] = self->cards[other];
+      self->cards[other] = card;
+    }
+    self->next = 0;
+    self->rounds++;
+  }
+  return self->cards[self->next++];
+}
+
+static int
+count_outputs (const kernel_model *model, int format)
+{
+  csfk_image in;
+
+  csfk_image_init (&in, format, 64, 48);
+  return model_count_outputs (model, &in);
+}
+
+/* ---- one kernel ------------------------------------------------------------------------------ */
+
+/* Every size meets every alignment and every choice of parameters, not every pair of these.  Sequences
+ * change their alignment from one frame to the next, and a model takes long over them: they meet fewer,
+ * and without a device large ones in some formats only. */
 static bool
-is_wanted (dimensions size)
+is_left_out (const kernel_trial *trial, int size, int choice, int n_choices, bool on_device)
 {
-  return most_pixels == 0 || size.width * size.height <= most_pixels;
+  const bool large = sizes[size].width * sizes[size].height > LARGE;
+  const int turn = (size + trial->alignment) % TRIAL_ALIGNMENTS;
+
+  if (trial->model->n_frames <= 1)
+    return trial->alignment > 0 && choice != (size + trial->alignment) % n_choices;
+  if (choice != (size + trial->alignment) % n_choices)
+    return true;
+  if (large)
+    return turn > 0 || (!on_device && (trial->format + size) % 3 != 0);
+  return !on_device && turn > 2;
 }
 
 static void
-check_kernel (gpu *device, const csfk_kernel *kernel, tally *totals)
+check_size (gpu *device, kernel_trial *trial, deck *outputs, int size, int n_choices,
+    tally *totals)
 {
-  const int n_choices = kernel->n_params > 0 ? 5 : 1;
-  int n_seen = 0;
-  unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
+  static int n_seen;
 
-  for (int f = 0; kernel->formats[f] != CSFK_FORMAT_NONE; f++)
-    for (int s = 0; s < COUNT (sizes); s++)
-      for (int a = 0; a < COUNT (alignments) && is_wanted (sizes[s]); a++)
-        for (int choice = 0; choice < n_choices; choice++) {
-          /* Every size meets every alignment and every choice, not every pair of these. */
-          if (n_choices > 1 && a > 0 && choice != (s + a) % n_choices)
-            continue;
-          if (n_seen++ % every != 0)
-            continue;
-          choose_params (kernel, choice, params);
-          check_frame (device, kernel, kernel->formats[f], sizes[s], alignments[a], params, totals);
-        }
-}
-
-/* ---- more that only the C path promises ------------------------------------------------------ */
-
-/* The fixed-point blur is the Gaussian, to one step of the samples. */
-static void
-check_ideal_blur (void)
-{
-  const csfk_kernel *kernel = csfk_kernel_find ("gaussianblur");
-  unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
-  static const double sigmas[] = { 0.1, 0.5, 1.0, 2.0, 4.3, 10.0 };
-
-  for (int f = 0; kernel->formats[f] != CSFK_FORMAT_NONE; f++)
-    for (int s = 0; s < COUNT (sigmas); s++) {
-      const channel *components;
-      int n = model_get_components (kernel->formats[f], &components);
-      canvas in, out;
-      csfk_frame frame;
-
-      csfk_params_init (kernel, params);
-      csfk_params_set (kernel, params, "sigma", sigmas[s], NULL);
-      kernel->resolve (params);
-      picture_init (&in, kernel->formats[f], 45, 37, 1);
-      picture_init (&out, kernel->formats[f], 45, 37, 1);
-      frame = (csfk_frame) { in.image, out.image, params };
-      kernel->process (&frame);
-      for (int i = 0; i < n; i++)
-        for (int chosen = 0; chosen < 20 && components[i].kind != COMPONENT_UNUSED; chosen++) {
-          int x = check_random_in (0, model_get_columns (&out.image, &components[i]) - 1);
-          int y = check_random_in (0, model_get_rows (&out.image, &components[i]) - 1);
-          double ideal = model_ideal_blur (&frame, sigmas[s], &components[i], x, y);
-          double got = model_get_raw (&out.image, &components[i], x, y);
-
-          if (in.image.format == CSFK_FORMAT_P010_10LE)
-            got /= 64;
-          if (fabs (got - ideal) > 1.0)
-            check_fail ("gaussianblur %s sigma=%g: %g where the Gaussian is %g (--seed %llu)",
-                csfk_format_get_info (in.image.format)->name, sigmas[s], got, ideal,
-                (unsigned long long) seed);
-        }
-      picture_finish (&in);
-      picture_finish (&out);
+  trial->width = sizes[size].width;
+  trial->height = sizes[size].height;
+  if (most_pixels > 0 && trial->width * trial->height > most_pixels)
+    return;
+  for (trial->alignment = 0; trial->alignment < TRIAL_ALIGNMENTS; trial->alignment++)
+    for (int choice = 0; choice < n_choices; choice++) {
+      if (is_left_out (trial, size, choice, n_choices, device != NULL) || n_seen++ % every != 0)
+        continue;
+      trial->out_choice = deck_take (outputs);
+      choose_params (trial->kernel, choice, trial->params);
+      trial_run (device, trial, totals);
     }
 }
 
-typedef struct thread_work
+static void
+check_format (gpu *device, kernel_trial *trial, tally *totals)
 {
-  const csfk_kernel *kernel;
-  csfk_frame frame;
-} thread_work;
+  const int n_choices = trial->kernel->n_params > 0 ? 5 : 1;
+  deck outputs;
 
-static void *
-process_often (void *data)
-{
-  thread_work *work = data;
-
-  for (int i = 0; i < 20; i++)
-    work->kernel->process (&work->frame);
-  return NULL;
+  deck_init (&outputs, count_outputs (trial->model, trial->format));
+  do
+    for (int s = 0; s < CHECK_COUNT (sizes); s++)
+      check_size (device, trial, &outputs, s, n_choices, totals);
+  /* Once more through the sizes where that was too little for all outputs. */
+  while (every == 1 && most_pixels == 0 && outputs.rounds < 1 && outputs.next < outputs.n);
 }
 
-/* process() is called from several threads at once, on different frames. */
 static void
-check_threads (const csfk_kernel *kernel)
+check_launches (kernel_trial *trial)
 {
-  unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
-  static const int align[2] = { 1, 1 };
-  canvas in[N_THREADS], out[N_THREADS], alone[N_THREADS];
-  thread_work work[N_THREADS];
-  pthread_t threads[N_THREADS];
+  static const dimensions more[] = { {1920, 1080}, {3840, 2160}, {7680, 4320}, {8192, 8192} };
+  const int n_outputs = count_outputs (trial->model, trial->format);
 
-  csfk_params_init (kernel, params);
-  for (int i = 0; i < N_THREADS; i++) {
-    csfk_frame frame;
+  for (int s = 0; s < CHECK_COUNT (sizes) + CHECK_COUNT (more); s++) {
+    dimensions size = s < CHECK_COUNT (sizes) ? sizes[s] : more[s - CHECK_COUNT (sizes)];
 
-    picture_init (&in[i], kernel->formats[0], 150 + i, 40, align[0]);
-    picture_init (&out[i], kernel->formats[0], 150 + i, 40, align[1]);
-    picture_copy (&alone[i], &out[i]);
-    frame = (csfk_frame) { in[i].image, alone[i].image, params };
-    kernel->process (&frame);
-    work[i] = (thread_work) { kernel, {in[i].image, out[i].image, params} };
+    trial->width = size.width;
+    trial->height = size.height;
+    for (trial->out_choice = 0; trial->out_choice < n_outputs; trial->out_choice++) {
+      choose_params (trial->kernel, check_random_in (0, 5), trial->params);
+      trial_check_launches (trial);
+    }
   }
-  for (int i = 0; i < N_THREADS; i++)
-    if (pthread_create (&threads[i], NULL, process_often, &work[i]) != 0)
-      check_fail ("no thread");
-  for (int i = 0; i < N_THREADS; i++)
-    pthread_join (threads[i], NULL);
-  for (int i = 0; i < N_THREADS; i++) {
-    if (memcmp (out[i].memory, alone[i].memory, out[i].size) != 0)
-      check_fail ("%s: another result among other threads (--seed %llu)", kernel->name,
-          (unsigned long long) seed);
-    picture_finish (&in[i]);
-    picture_finish (&out[i]);
-    picture_finish (&alone[i]);
+}
+
+static void
+check_threads (kernel_trial *trial)
+{
+
+  trial->width = 151;
+  trial->height = 40;
+  trial->alignment = 1;
+  for (int choice = 0; choice < 3; choice++) {
+    trial->out_choice = check_random_in (0, count_outputs (trial->model, trial->format) - 1);
+    choose_params (trial->kernel, choice == 0 ? 0 : 3, trial->params);
+    trial_run_threads (trial);
   }
+}
+
+static void
+check_kernel (gpu *device, const csfk_kernel *kernel, const kernel_model *model, tally *totals)
+{
+  kernel_trial trial = { .kernel = kernel,.model = model,.seed = seed };
+  uint64_t of_name = 0;
+
+  if (!model)
+    check_fail ("%s has no model in tests/kernels", kernel->name);
+  /* So that --kernel shows what a run of all shows. */
+  for (const char *letter = kernel->name; *letter; letter++)
+    of_name = of_name * 31 + (unsigned char) *letter;
+  check_seed (seed + (of_name << 32));
+  for (int f = 0; f < CSFK_MAX_FORMATS && kernel->formats[f] != CSFK_FORMAT_NONE; f++) {
+    trial.format = kernel->formats[f];
+    check_format (device, &trial, totals);
+    if (!device)
+      check_launches (&trial);
+  }
+  trial.format = kernel->formats[0];
+  if (!device && !kernel->state_size)
+    check_threads (&trial);
+}
+
+static void
+check_toy (gpu *device, const csfk_kernel *kernel, const kernel_model *model)
+{
+  tally totals = { 0, 0, 0 };
+
+  check_kernel (device, kernel, model, &totals);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -359,28 +278,29 @@ static void
 usage (void)
 {
   puts ("usage: checkkernels [--cuda] [--bench] [--json FILE] [--kernel NAME] [--seed N]\n"
-      "                    [--most-pixels N] [--every N]\n"
+      "                    [--most-pixels N] [--every N] [--self]\n"
       "\n"
       "  (none)         check the C path of every kernel against naive models\n"
       "  --cuda         check the GPU against the C path; 77 without a GPU\n"
       "  --bench        time the C path and, where there is one, the GPU\n"
+      "  --self         check that this program finds faults; with --cuda needs the fake driver\n"
       "  --json FILE    with --bench: write the figures there\n"
       "  --kernel NAME  this kernel only\n"
       "  --seed N       the random content of an earlier run\n"
       "  --most-pixels N  pictures of at most so many pixels, for slow checkers\n"
-      "  --every N      only each Nth of the frames, likewise");
+      "  --every N      only each Nth of the trials, likewise");
 }
 
 typedef struct settings
 {
-  bool cuda, bench;
+  bool cuda, bench, self;
   const char *json, *kernel;
 } settings;
 
 static settings
 parse_options (int argc, char **argv)
 {
-  settings options = { false, false, NULL, NULL };
+  settings options = { false, false, false, NULL, NULL };
 
   for (int i = 1; i < argc; i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -389,6 +309,8 @@ parse_options (int argc, char **argv)
       options.cuda = true;
     } else if (strcmp (argv[i], "--bench") == 0) {
       options.bench = true;
+    } else if (strcmp (argv[i], "--self") == 0) {
+      options.self = true;
     } else if (strcmp (argv[i], "--json") == 0 && value) {
       options.json = argv[++i];
     } else if (strcmp (argv[i], "--kernel") == 0 && value) {
@@ -409,11 +331,36 @@ parse_options (int argc, char **argv)
   return options;
 }
 
+static void
+check_all (gpu *device, const settings *options)
+{
+  tally totals = { 0, 0, 0 };
+
+  if (!device)
+    check_helpers ();
+  for (int i = 0; csfk_kernels[i]; i++) {
+    const csfk_kernel *kernel = csfk_kernels[i];
+    double start = check_now ();
+
+    if (options->kernel && strcmp (options->kernel, kernel->name) != 0)
+      continue;
+    check_kernel (device, kernel, model_find (kernel->name), &totals);
+    printf ("%-16s %6.1f s\n", kernel->name, check_now () - start);
+  }
+  if (!device && (!options->kernel || strcmp (options->kernel, "gaussianblur") == 0)) {
+    check_seed (seed);
+    check_gaussian ();
+  }
+  if (device)
+    printf ("ok: %u frames on the GPU equal the CPU's\n", totals.device_frames);
+  else
+    printf ("ok: %u frames, %u samples compared with the models\n", totals.frames, totals.samples);
+}
+
 int
 main (int argc, char **argv)
 {
   settings options;
-  tally totals = { 0, 0, 0 };
   char why[512] = "";
   gpu *device = NULL;
 
@@ -423,6 +370,10 @@ main (int argc, char **argv)
   setvbuf (stdout, NULL, _IOLBF, 0);
   printf ("checkkernels: seed %llu\n", (unsigned long long) seed);
 
+  if (options.self) {
+    check_harness (options.cuda, check_toy);
+    return 0;
+  }
   if (options.cuda || options.bench) {
     device = device_open (why, sizeof why);
     if (device)
@@ -438,26 +389,10 @@ main (int argc, char **argv)
       return SKIPPED;
     }
 
-  if (options.bench) {
+  if (options.bench)
     bench_run (device, options.kernel ? csfk_kernel_find (options.kernel) : NULL, options.json);
-    device_close (device);
-    return 0;
-  }
-
-  if (!device)
-    check_helpers ();
-  for (int i = 0; csfk_kernels[i]; i++)
-    if (!options.kernel || strcmp (options.kernel, csfk_kernels[i]->name) == 0) {
-      check_kernel (device, csfk_kernels[i], &totals);
-      if (!device)
-        check_threads (csfk_kernels[i]);
-    }
-  if (!device)
-    check_ideal_blur ();
-  if (device)
-    printf ("ok: %u frames on the GPU equal the CPU's\n", totals.device_frames);
   else
-    printf ("ok: %u frames, %u samples compared with the models\n", totals.frames, totals.samples);
+    check_all (device, &options);
   device_close (device);
   return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The GPU as checkkernels uses it: one stream, the kernels' modules, and every driver result read.
+/* The GPU as checkkernels uses it: a few streams, the kernels' modules, and every driver result read.
  * Knows the driver through cuda_dl.h only, so it runs over a fake driver as well. */
 #include "check.h"
 
@@ -10,16 +10,23 @@
 
 enum
 {
-  MAX_MODULES = 32
+  MAX_MODULES = 32,
+  MAX_FUNCTIONS = 16
 };
+
+typedef struct loaded_function
+{
+  char symbol[64];
+  cu_function function;
+} loaded_function;
 
 typedef struct loaded_module
 {
   const csfk_kernel *kernel;
-  cu_module module;
-  /* The symbol launched last: looking it up each time would cost as much as a launch. */
-  const char *symbol;
-  cu_function function;
+  cu_module module;             /* NULL: the kernel needs no device code */
+  /* Those launched so far: looking one up each time would cost as much as a launch. */
+  loaded_function functions[MAX_FUNCTIONS];
+  int n_functions;
 } loaded_module;
 
 struct gpu
@@ -28,7 +35,8 @@ struct gpu
   const cuda_driver *cu;
   cu_device ordinal;
   cu_context context;
-  cu_stream stream;
+  cu_stream streams[DEVICE_STREAMS];
+  int in_use;                   /* index of a stream */
   /* Not among the functions that the engine needs. */
   cu_result (*copy) (cu_deviceptr to, cu_deviceptr from, size_t bytes, cu_stream stream);
   char name[128];
@@ -49,21 +57,41 @@ require (const gpu *device, cu_result result, const char *what)
   check_fail ("%s: %s (%d)", what, text ? text : "unknown error", result);
 }
 
+static cu_stream
+get_stream (const gpu *self)
+{
+  return self->streams[self->in_use];
+}
+
+static cu_function
+find_function (gpu *self, const char *symbol)
+{
+  loaded_module *loaded = self->current;
+  loaded_function *made;
+
+  for (int i = 0; i < loaded->n_functions; i++)
+    if (strcmp (loaded->functions[i].symbol, symbol) == 0)
+      return loaded->functions[i].function;
+  if (!loaded->module || loaded->n_functions == MAX_FUNCTIONS
+      || strlen (symbol) >= sizeof made->symbol)
+    check_fail ("%s: no device code, or too many functions, or too long a name", symbol);
+  made = &loaded->functions[loaded->n_functions++];
+  strcpy (made->symbol, symbol);
+  require (self, self->cu->ModuleGetFunction (&made->function, loaded->module, symbol), symbol);
+  return made->function;
+}
+
 static int
 launch (csfk_launcher *launcher, const char *symbol, csfk_dim grid, csfk_dim block,
     unsigned shared_bytes, const void *args, unsigned args_size)
 {
   gpu *self = (gpu *) launcher;
-  loaded_module *loaded = self->current;
+  cu_function function = find_function (self, symbol);
   void *params[] = { (void *) args };
 
   (void) args_size;
-  if (loaded->symbol != symbol) {
-    require (self, self->cu->ModuleGetFunction (&loaded->function, loaded->module, symbol), symbol);
-    loaded->symbol = symbol;
-  }
-  return self->cu->LaunchKernel (loaded->function, grid.x, grid.y, grid.z, block.x, block.y,
-      block.z, shared_bytes, self->stream, params, NULL);
+  return self->cu->LaunchKernel (function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+      shared_bytes, get_stream (self), params, NULL);
 }
 
 gpu *
@@ -95,7 +123,8 @@ device_open (char *why, size_t why_size)
   require (self, cu->DevicePrimaryCtxRetain (&self->context, self->ordinal),
       "cuDevicePrimaryCtxRetain");
   require (self, cu->CtxPushCurrent (self->context), "cuCtxPushCurrent");
-  require (self, cu->StreamCreate (&self->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  for (int i = 0; i < DEVICE_STREAMS; i++)
+    require (self, cu->StreamCreate (&self->streams[i], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   *(void **) &self->copy = dlsym (dlopen ("libcuda.so.1", RTLD_NOW), "cuMemcpyDtoDAsync_v2");
   if (!self->copy)
     check_fail ("the driver has no cuMemcpyDtoDAsync_v2");
@@ -110,8 +139,10 @@ device_close (gpu *self)
   if (!self)
     return;
   for (int i = 0; i < self->n_modules; i++)
-    require (self, self->cu->ModuleUnload (self->modules[i].module), "cuModuleUnload");
-  require (self, self->cu->StreamDestroy (self->stream), "cuStreamDestroy");
+    if (self->modules[i].module)
+      require (self, self->cu->ModuleUnload (self->modules[i].module), "cuModuleUnload");
+  for (int i = 0; i < DEVICE_STREAMS; i++)
+    require (self, self->cu->StreamDestroy (self->streams[i]), "cuStreamDestroy");
   require (self, self->cu->CtxPopCurrent (&context), "cuCtxPopCurrent");
   require (self, self->cu->DevicePrimaryCtxRelease (self->ordinal), "cuDevicePrimaryCtxRelease");
   free (self);
@@ -138,15 +169,20 @@ device_load (gpu *self, const csfk_kernel *kernel)
   for (int i = 0; i < self->n_modules; i++)
     if (self->modules[i].kernel == kernel)
       return true;
-  if (self->n_modules == MAX_MODULES || kernel->device_code->size == 0)
+  if (self->n_modules == MAX_MODULES || (kernel->device_code && kernel->device_code->size == 0))
     check_fail ("%s: no device code, or too many kernels", kernel->name);
   loaded = &self->modules[self->n_modules];
-  result = self->cu->ModuleLoadData (&loaded->module, kernel->device_code->data);
+  if (!kernel->device_code) {
+    loaded->kernel = kernel;
+    self->n_modules++;
+    return true;
+  }
+  result = self->cu->ModuleLoadDataEx (&loaded->module, kernel->device_code->data, 0, NULL, NULL);
 #ifdef DUMMY_DEVICE_CODE
   if (result == CU_ERROR_INVALID_IMAGE)
     return false;
 #endif
-  require (self, result, "cuModuleLoadData");
+  require (self, result, "cuModuleLoadDataEx");
   loaded->kernel = kernel;
   self->n_modules++;
   return true;
@@ -168,13 +204,31 @@ device_free (gpu *self, cu_deviceptr memory)
 }
 
 void
-device_finish (gpu *self)
+device_use_stream (gpu *self, int stream)
+{
+  self->in_use = stream;
+}
+
+void
+device_wait_for (gpu *self, int stream)
+{
+  cu_event done;
+
+  require (self, self->cu->EventCreate (&done, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  require (self, self->cu->EventRecord (done, self->streams[stream]), "cuEventRecord");
+  require (self, self->cu->StreamWaitEvent (get_stream (self), done, 0), "cuStreamWaitEvent");
+  /* Its memory lives on until it is done. */
+  require (self, self->cu->EventDestroy (done), "cuEventDestroy");
+}
+
+static void
+finish_stream (gpu *self, cu_stream stream)
 {
   cu_event done;
   cu_result result;
 
   require (self, self->cu->EventCreate (&done, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  require (self, self->cu->EventRecord (done, self->stream), "cuEventRecord");
+  require (self, self->cu->EventRecord (done, stream), "cuEventRecord");
   while ((result = self->cu->EventQuery (done)) == CU_ERROR_NOT_READY)
     continue;
   require (self, result, "a kernel or copy");
@@ -182,28 +236,43 @@ device_finish (gpu *self)
 }
 
 void
+device_finish (gpu *self)
+{
+  for (int i = 0; i < DEVICE_STREAMS; i++)
+    finish_stream (self, self->streams[i]);
+}
+
+void
+device_send (gpu *self, cu_deviceptr to, const void *from, size_t size)
+{
+  require (self, self->cu->MemcpyHtoDAsync (to, from, size, get_stream (self)),
+      "cuMemcpyHtoDAsync");
+}
+
+void
 device_upload (gpu *self, cu_deviceptr to, const void *from, size_t size)
 {
-  require (self, self->cu->MemcpyHtoDAsync (to, from, size, self->stream), "cuMemcpyHtoDAsync");
-  device_finish (self);
+  device_send (self, to, from, size);
+  finish_stream (self, get_stream (self));
 }
 
 void
 device_download (gpu *self, void *to, cu_deviceptr from, size_t size)
 {
-  require (self, self->cu->MemcpyDtoHAsync (to, from, size, self->stream), "cuMemcpyDtoHAsync");
-  device_finish (self);
+  require (self, self->cu->MemcpyDtoHAsync (to, from, size, get_stream (self)),
+      "cuMemcpyDtoHAsync");
+  finish_stream (self, get_stream (self));
 }
 
-/* The driver table has no linear copy on the device; a 2D copy without gaps is the same. */
 void
 device_copy (gpu *self, cu_deviceptr to, cu_deviceptr from, size_t size)
 {
-  require (self, self->copy (to, from, size, self->stream), "cuMemcpyDtoDAsync");
+  require (self, self->copy (to, from, size, get_stream (self)), "cuMemcpyDtoDAsync");
 }
 
 void
-device_enqueue (gpu *self, const csfk_kernel *kernel, const csfk_frame *frame)
+device_enqueue (gpu *self, const csfk_kernel *kernel, const csfk_frame *frame, const void *params,
+    const csfk_region *regions)
 {
   self->current = NULL;
   for (int i = 0; i < self->n_modules; i++)
@@ -211,7 +280,9 @@ device_enqueue (gpu *self, const csfk_kernel *kernel, const csfk_frame *frame)
       self->current = &self->modules[i];
   if (!self->current)
     check_fail ("%s was not loaded", kernel->name);
-  require (self, kernel->enqueue (frame, &self->launcher), kernel->name);
+  self->launcher.stream = get_stream (self);
+  self->launcher.regions = regions;
+  require (self, kernel->enqueue (frame, params, &self->launcher), kernel->name);
 }
 
 double
@@ -222,9 +293,14 @@ device_time (gpu *self, void (*work) (void *data), void *data)
 
   require (self, self->cu->EventCreate (&start, CU_EVENT_DEFAULT), "cuEventCreate");
   require (self, self->cu->EventCreate (&end, CU_EVENT_DEFAULT), "cuEventCreate");
-  require (self, self->cu->EventRecord (start, self->stream), "cuEventRecord");
+  require (self, self->cu->EventRecord (start, self->streams[0]), "cuEventRecord");
+  for (int i = 1; i < DEVICE_STREAMS; i++)
+    require (self, self->cu->StreamWaitEvent (self->streams[i], start, 0), "cuStreamWaitEvent");
   work (data);
-  require (self, self->cu->EventRecord (end, self->stream), "cuEventRecord");
+  device_use_stream (self, 0);
+  for (int i = 1; i < DEVICE_STREAMS; i++)
+    device_wait_for (self, i);
+  require (self, self->cu->EventRecord (end, self->streams[0]), "cuEventRecord");
   device_finish (self);
   require (self, self->cu->EventElapsedTime (&milliseconds, start, end), "cuEventElapsedTime");
   require (self, self->cu->EventDestroy (start), "cuEventDestroy");

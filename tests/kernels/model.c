@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The naive models: each works out one sample straight from the kernel's definition, reading
- * pixels one at a time.  Slow on purpose, and shares nothing with kernels/ but the parameter
- * structure. */
+/* What the models have in common: where a format's samples lie, their table, and what is chosen for a
+ * kernel to work on.  Knows the kernels' contract; of a kernel nothing but its model. */
 #include "check.h"
 
-#include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "kernels/gaussianblur/gaussianblur.h"
 
 typedef struct component_list
 {
@@ -77,9 +73,8 @@ limit (int value, int low, int high)
   return value < low ? low : value > high ? high : value;
 }
 
-/* A sample's value, its place moved inside the visible picture. */
-static int
-get_sample (const csfk_image *image, const channel *component, int x, int y)
+int
+model_get_sample (const csfk_image *image, const channel *component, int x, int y)
 {
   int columns = component->shift_x ? (image->width + 1) / 2 : image->width;
   int rows = component->shift_y ? (image->height + 1) / 2 : image->height;
@@ -88,142 +83,120 @@ get_sample (const csfk_image *image, const channel *component, int x, int y)
   return image->format == CSFK_FORMAT_P010_10LE ? raw / 64 : raw;
 }
 
-static int
-to_raw (const csfk_image *image, int value)
+int
+model_to_raw (const csfk_image *image, int value)
 {
   return image->format == CSFK_FORMAT_P010_10LE ? value * 64 : value;
 }
 
-/* ---- copy ------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-static int
-model_copy (const csfk_frame *frame, const channel *component, int x, int y)
-{
-  return model_get_raw (&frame->in, component, x, y);
-}
+/* The build names them: X (copy) X (sobel) and so on. */
+#define X(name) extern const kernel_model model_##name;
+CHECK_MODELS
+#undef X
 
-/* ---- sobel ----------------------------------------------------------------------------------- */
+#define X(name) &model_##name,
+const kernel_model *const kernel_models[] = { CHECK_MODELS NULL };
+#undef X
 
-static int
-get_luma (const csfk_image *image, int x, int y)
-{
-  const channel *components;
-  int n = model_get_components (image->format, &components), sum = 128;
-
-  for (int i = 0; i < n; i++) {
-    int sample = get_sample (image, &components[i], x, y);
-
-    switch (components[i].kind) {
-      case COMPONENT_LUMA:
-        return sample;
-      case COMPONENT_RED:
-        sum += 54 * sample;
-        break;
-      case COMPONENT_GREEN:
-        sum += 183 * sample;
-        break;
-      case COMPONENT_BLUE:
-        sum += 19 * sample;
-        break;
-      default:
-        break;
-    }
-  }
-  return sum / 256;
-}
-
-static int
-model_sobel (const csfk_frame *frame, const channel *component, int x, int y)
-{
-  static const int weights[3][3] = { {-1, 0, 1}, {-2, 0, 2}, {-1, 0, 1} };
-  const csfk_image *in = &frame->in;
-  const int step = in->format == CSFK_FORMAT_P010_10LE ? 4 : 1;
-  const int maximum = 256 * step - 1;
-  const int black = in->range == CSFK_RANGE_LIMITED ? 16 * step : 0;
-  const int white = in->range == CSFK_RANGE_LIMITED ? 235 * step : maximum;
-  int gx = 0, gy = 0;
-
-  if (component->kind == COMPONENT_CHROMA)
-    return to_raw (in, 128 * step);
-  if (component->kind == COMPONENT_ALPHA || component->kind == COMPONENT_UNUSED)
-    return model_get_raw (in, component, x, y);
-
-  for (int dy = -1; dy <= 1; dy++)
-    for (int dx = -1; dx <= 1; dx++) {
-      gx += weights[dy + 1][dx + 1] * get_luma (in, x + dx, y + dy);
-      gy += weights[dx + 1][dy + 1] * get_luma (in, x + dx, y + dy);
-    }
-  gx = limit (abs (gx), 0, maximum);
-  gy = limit (abs (gy), 0, maximum);
-  return to_raw (in, black + limit ((int) floor (sqrt ((double) (gx * gx + gy * gy))), 0,
-          white - black));
-}
-
-/* ---- gaussianblur ---------------------------------------------------------------------------- */
-
-static long
-row_sum (const csfk_image *image, const channel *component,
-    const csfk_gaussianblur_filter *filter, int places, int x, int y)
-{
-  long sum = 0, step = 1L << (CSFK_GAUSSIANBLUR_WEIGHT_BITS - places);
-
-  for (int k = -filter->radius; k <= filter->radius; k++)
-    sum += (long) filter->weight[abs (k)] * get_sample (image, component, x + k, y);
-  return (sum + step / 2) / step;
-}
-
-static int
-model_gaussianblur (const csfk_frame *frame, const channel *component, int x, int y)
-{
-  const csfk_gaussianblur_params *params = frame->params;
-  const csfk_gaussianblur_filter *across = &params->filter[component->shift_x];
-  const csfk_gaussianblur_filter *down = &params->filter[component->shift_y];
-  const int places = frame->in.format == CSFK_FORMAT_P010_10LE ? 6 : 8;
-  const int rows = model_get_rows (&frame->in, component);
-  const long step = 1L << (CSFK_GAUSSIANBLUR_WEIGHT_BITS + places);
-  long sum = 0;
-
-  if (component->kind == COMPONENT_UNUSED)
-    return model_get_raw (&frame->in, component, x, y);
-  for (int k = -down->radius; k <= down->radius; k++)
-    sum += down->weight[abs (k)] * row_sum (&frame->in, component, across, places, x,
-        limit (y + k, 0, rows - 1));
-  return to_raw (&frame->in, (int) ((sum + step / 2) / step));
-}
-
-double
-model_ideal_blur (const csfk_frame *frame, double sigma, const channel *component, int x, int y)
-{
-  double sigma_x = component->shift_x ? sigma / 2 : sigma;
-  double sigma_y = component->shift_y ? sigma / 2 : sigma;
-  int radius_x = (int) ceil (3 * sigma_x), radius_y = (int) ceil (3 * sigma_y);
-  double sum = 0, total = 0;
-
-  for (int dy = -radius_y; dy <= radius_y; dy++)
-    for (int dx = -radius_x; dx <= radius_x; dx++) {
-      double weight = exp (-dx * dx / (2 * sigma_x * sigma_x) - dy * dy / (2 * sigma_y * sigma_y));
-
-      sum += weight * get_sample (&frame->in, component, x + dx, y + dy);
-      total += weight;
-    }
-  return sum / total;
-}
-
-model_function
+const kernel_model *
 model_find (const char *kernel)
 {
-  static const struct
-  {
-    const char *name;
-    model_function function;
-  } models[] = {
-    {"copy", model_copy},
-    {"sobel", model_sobel},
-    {"gaussianblur", model_gaussianblur},
+  for (int i = 0; kernel_models[i]; i++)
+    if (strcmp (kernel_models[i]->kernel, kernel) == 0)
+      return kernel_models[i];
+  return NULL;
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+static bool
+has_format (const int *formats, int format)
+{
+  for (int i = 0; i < CSFK_MAX_FORMATS && formats[i] != CSFK_FORMAT_NONE; i++)
+    if (formats[i] == format)
+      return true;
+  return false;
+}
+
+csfk_image
+model_choose_output (const csfk_kernel *kernel, const kernel_model *model, const csfk_image *in,
+    int choice)
+{
+  csfk_image chosen = image_strip (in);
+
+  if (!model->choose_output)
+    return chosen;
+  if (!model->choose_output (in, choice, &chosen))
+    check_fail ("%s: the model has no output %d", kernel->name, choice);
+  if (chosen.format != in->format && !has_format (kernel->out_formats, chosen.format))
+    check_fail ("%s: the model chose a format that the kernel does not make", kernel->name);
+  if (!(kernel->flags & CSFK_RESIZES) && (chosen.width != in->width || chosen.height != in->height))
+    check_fail ("%s: the model chose another size, and the kernel does not resize", kernel->name);
+  /* Whatever the model left in the planes. */
+  return image_strip (&chosen);
+}
+
+int
+model_count_outputs (const kernel_model *model, const csfk_image *in)
+{
+  int n = 0;
+
+  if (!model->choose_output)
+    return 1;
+  for (;;) {
+    csfk_image out = image_strip (in);
+
+    if (!model->choose_output (in, n, &out))
+      break;
+    if (++n > CHECK_MAX_OUTPUTS)
+      check_fail ("%s: the model chooses among more than %d outputs", model->kernel,
+          CHECK_MAX_OUTPUTS);
+  }
+  if (n == 0)
+    check_fail ("%s: the model chooses no output for %dx%d", model->kernel, in->width, in->height);
+  return n;
+}
+
+/* Inside the picture, across its edges, beside it, and empty ones. */
+static csfk_region
+make_region (const csfk_image *in)
+{
+  static const char *const labels[] = { "", "face", "person", "a label of thirty-one characters" };
+  csfk_region region = {
+    .x = check_random_in (-in->width / 4, in->width + in->width / 4),
+    .y = check_random_in (-in->height / 4, in->height + in->height / 4),
+    .width = check_random_in (0, in->width),
+    .height = check_random_in (0, in->height),
+    .confidence = (float) check_random_in (-1, 10) / 10,
+    .id = check_random_in (-1, 20),
+    .parent_id = check_random_in (-1, 20),
+    .track_id = check_random_in (-1, 20)
   };
 
-  for (unsigned i = 0; i < sizeof models / sizeof models[0]; i++)
-    if (strcmp (models[i].name, kernel) == 0)
-      return models[i].function;
-  return NULL;
+  snprintf (region.label, sizeof region.label, "%s",
+      labels[check_random_in (0, CHECK_COUNT (labels) - 1)]);
+  return region;
+}
+
+int
+model_choose_regions (const csfk_kernel *kernel, const kernel_model *model, const csfk_image *in,
+    csfk_region *regions)
+{
+  int n;
+
+  if (!(kernel->flags & CSFK_READS_REGIONS) || check_random_in (0, 7) == 0)
+    return 0;
+  if (!model->choose_regions) {
+    for (int i = 0; i < CHECK_MAX_REGIONS; i++)
+      regions[i] = make_region (in);
+    return check_random_in (0, CHECK_MAX_REGIONS);
+  }
+  for (int i = 0; i < CHECK_MAX_REGIONS; i++)
+    regions[i] = (csfk_region) {.confidence = -1,.id = -1,.parent_id = -1,.track_id = -1 };
+  n = model->choose_regions (in, regions);
+  if (n < 0 || n > CHECK_MAX_REGIONS)
+    check_fail ("%s: the model chose %d regions", kernel->name, n);
+  return n;
 }
