@@ -3,6 +3,7 @@
  * devices. */
 #include "gstcsfframe.h"
 
+#include "gstcsfmeta.h"
 #include "gstcsfpool.h"
 #include "kernels/format.h"
 
@@ -28,6 +29,15 @@ matrix_of (const GstVideoInfo * info)
   }
 }
 
+static csfk_chroma_site
+chroma_site_of (const GstVideoInfo * info)
+{
+  if ((info->chroma_site & GST_VIDEO_CHROMA_SITE_H_COSITED) == 0)
+    return CSFK_CHROMA_SITE_CENTER;
+  return (info->chroma_site & GST_VIDEO_CHROMA_SITE_V_COSITED) != 0 ?
+      CSFK_CHROMA_SITE_TOP_LEFT : CSFK_CHROMA_SITE_LEFT;
+}
+
 gboolean
 gst_csf_layout_from_info (csf_layout * layout, const GstVideoInfo * info)
 {
@@ -40,6 +50,7 @@ gst_csf_layout_from_info (csf_layout * layout, const GstVideoInfo * info)
       GST_VIDEO_INFO_HEIGHT (info));
   layout->image.range = range_of (info);
   layout->image.matrix = matrix_of (info);
+  layout->image.chroma_site = chroma_site_of (info);
   layout->size = GST_VIDEO_INFO_SIZE (info);
   for (int p = 0; p < layout->image.n_planes; p++) {
     layout->image.plane[p].stride = GST_VIDEO_INFO_PLANE_STRIDE (info, p);
@@ -71,21 +82,6 @@ fill_image (csfk_image * image, const GstVideoFrame * frame, const csf_layout * 
         || !plane_is_inside (plane, &frame->map[frame->meta != NULL ? p : 0]))
       return FALSE;
   }
-  return TRUE;
-}
-
-/* Everything travels but what describes the input's own memory. */
-static gboolean
-copy_meta (GstBuffer * input, GstMeta ** meta, gpointer user_data)
-{
-  GstBuffer *output = user_data;
-  const GstMetaInfo *info = (*meta)->info;
-  GstMetaTransformCopy whole = { FALSE, 0, -1 };
-
-  if (info->api == GST_PARENT_BUFFER_META_API_TYPE || info->transform_func == NULL
-      || gst_meta_api_type_has_tag (info->api, g_quark_from_static_string (GST_META_TAG_MEMORY_STR)))
-    return TRUE;
-  info->transform_func (output, *meta, input, g_quark_from_static_string ("gst-copy"), &whole);
   return TRUE;
 }
 
@@ -126,8 +122,7 @@ gst_csf_frame_new (const GstCsfFormat * format, GstBuffer * input, GstBuffer * o
 
   frame->input = input;
   frame->output = output;
-  gst_buffer_copy_into (output, input, GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS, 0, -1);
-  gst_buffer_foreach_meta (input, copy_meta, output);
+  gst_csf_meta_copy (output, input, &format->output_info, &format->input_info);
   if (!map_frame (format, &frame->input_frame, &format->input_info, input, GST_MAP_READ, job,
           &job->in_memory)
       || !fill_image (&job->in, &frame->input_frame, &format->input_layout)) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What happens at caps: choosing the device, opening the engine for a frame layout, and the pools on
- * both sides.  Makes no driver calls. */
+/* What happens at caps: choosing the device and opening the engine for a frame layout; and the kernel, from
+ * its loading to its change.  Makes no driver calls. */
 #include "gstcudastreamfilter.h"
 
 #include "config.h"
-#include "gstcsfpool.h"
+#include "gstcsfparams.h"
 #include "kernels/format.h"
 
 GST_DEBUG_CATEGORY_EXTERN (gst_cuda_stream_filter_debug);
@@ -12,9 +12,6 @@ GST_DEBUG_CATEGORY_EXTERN (gst_cuda_stream_filter_debug);
 
 /* A device that has not finished by then never will. */
 #define STOP_TIMEOUT_NS (3 * GST_SECOND)
-/* Buffers that downstream holds beside the frames in flight: one shown, one as last sample, one on its
- * way. */
-#define DOWNSTREAM_BUFFERS 3
 
 /* ---- errors ------------------------------------------------------------------------------------ */
 
@@ -46,8 +43,8 @@ gst_csf_post_error (GstCudaStreamFilter * self, const csf_error * error)
   else
     text = g_strdup_printf ("kernel \"%s\", frame %" G_GUINT64_FORMAT ", %s: %s%s",
         self->kernel->name, error->frame, csf_stage_name (error->stage), error->text,
-        error->status == CSF_ERROR_DEVICE ? "; if a restart of the pipeline fails as well, the "
-        "device's state is lost to this process and the process must be restarted" : "");
+        error->status == CSF_ERROR_DEVICE ? "; the process must be restarted, since a GPU fault "
+        "leaves its CUDA context unusable" : "");
   gst_element_message_full (GST_ELEMENT (self), GST_MESSAGE_ERROR, GST_RESOURCE_ERROR,
       resource_code (error->status), text,
       g_strdup_printf ("stage %s, driver code %d", csf_stage_name (error->stage),
@@ -57,29 +54,109 @@ gst_csf_post_error (GstCudaStreamFilter * self, const csf_error * error)
 #endif
 }
 
+static csf_status
+fill_error (csf_error * error, csf_status status, const gchar * text)
+{
+  *error = (csf_error) {.status = status,.stage = CSF_STAGE_OPEN,.frame = CSF_NO_FRAME };
+  g_strlcpy (error->text, text, sizeof error->text);
+  return status;
+}
+
 /* ---- start and stop ---------------------------------------------------------------------------- */
+
+static void
+set_kernel (GstCudaStreamFilter * self, GstCsfKernel * loaded)
+{
+  GstCsfKernel *old;
+
+  GST_OBJECT_LOCK (self);
+  old = self->loaded;
+  self->loaded = loaded;
+  self->kernel = loaded == NULL ? NULL : gst_csf_kernel_get (loaded);
+  GST_OBJECT_UNLOCK (self);
+  gst_csf_kernel_unref (old);
+}
+
+/* A CUDA device to look into a kernel-file: that of a context we were given, or the one of the settings. */
+static csf_status
+open_loader_device (GstCudaStreamFilter * self, csf_error * error)
+{
+  GstCsfCudaContext *context;
+  csf_status status;
+
+  if (self->run.backend == GST_CSF_BACKEND_CPU)
+    return fill_error (error, CSF_ERROR_ARGUMENT, "backend=cpu cannot run device code; use backend=cuda");
+  context = gst_csf_get_context (self);
+  status = context != NULL ? gst_csf_cuda_open_device (context, &self->loader_device, error) :
+      csf_device_open (CSF_BACKEND_CUDA, self->run.cuda_device_id, &self->loader_device, error);
+  g_clear_object (&context);
+  return status;
+}
+
+static void
+post_kernel_error (GstCudaStreamFilter * self, GstCsfKernelError * error, const csf_error * no_device)
+{
+  /* What is wrong with the code comes first: it can be mended anywhere. */
+  if (error->text == NULL)
+    error->text = g_strdup_printf ("kernel-file %s runs on a GPU only: %s", self->run.kernel_file,
+        no_device->text);
+  gst_element_message_full (GST_ELEMENT (self), GST_MESSAGE_ERROR, GST_RESOURCE_ERROR,
+      GST_RESOURCE_ERROR_SETTINGS, g_strdup (error->text), g_strdup (error->log), __FILE__,
+      GST_FUNCTION, __LINE__);
+  gst_csf_kernel_error_clear (error);
+}
+
+static gboolean
+load_kernel (GstCudaStreamFilter * self)
+{
+  GstCsfKernelError error = { NULL, NULL };
+  csf_error no_device = { 0 };
+  GstCsfKernel *loaded;
+
+  if (gst_csf_kernel_is_file (&self->run) && open_loader_device (self, &no_device) != CSF_OK)
+    self->loader_device = NULL;
+  loaded = gst_csf_kernel_load (&self->run, self->loader_device, &error);
+  if (loaded == NULL) {
+    post_kernel_error (self, &error, &no_device);
+    return FALSE;
+  }
+  set_kernel (self, loaded);
+  return TRUE;
+}
+
+static void
+unload_kernel (GstCudaStreamFilter * self)
+{
+  g_clear_pointer (&self->reload, gst_csf_reload_free);
+  g_clear_pointer (&self->new_kernel, gst_csf_kernel_unref);
+  set_kernel (self, NULL);
+  csf_device_unref (self->loader_device);
+  self->loader_device = NULL;
+}
 
 gboolean
 gst_csf_start (GstCudaStreamFilter * self)
 {
   gchar *reason = NULL;
-  guint8 params[CSFK_MAX_PARAMS] __attribute__ ((aligned (16)));
 
   gst_csf_settings_clear (&self->run);
   GST_OBJECT_LOCK (self);
   self->run = gst_csf_settings_copy (&self->settings);
   GST_OBJECT_UNLOCK (self);
-  self->kernel = gst_csf_find_kernel (self->run.kernel, &reason);
-  if (self->kernel == NULL
-      || !gst_csf_parse_params (self->kernel, self->run.kernel_params, params, &reason)) {
-    GST_ELEMENT_ERROR (self, RESOURCE, SETTINGS, ("%s", reason), (NULL));
-    g_free (reason);
+  if (!load_kernel (self)) {
+    unload_kernel (self);
     return FALSE;
   }
-  memcpy (self->params, params, self->kernel->params_size);
+  if (!gst_csf_parse_params (self->kernel, self->run.kernel_params, self->params, &reason)) {
+    GST_ELEMENT_ERROR (self, RESOURCE, SETTINGS, ("%s", reason), (NULL));
+    g_free (reason);
+    unload_kernel (self);
+    return FALSE;
+  }
   self->params_serial = self->run.params_serial;
   self->frame_count = 0;
   self->discont = FALSE;
+  self->reset_state = TRUE;
   self->hung = FALSE;
   self->downstream_eos = FALSE;
   GST_OBJECT_LOCK (self);
@@ -95,24 +172,13 @@ gst_csf_start (GstCudaStreamFilter * self)
   return TRUE;
 }
 
-static void
-set_pool (GstCudaStreamFilter * self, GstBufferPool * pool)
-{
-  if (self->pool != NULL) {
-    gst_buffer_pool_set_active (self->pool, FALSE);
-    gst_object_unref (self->pool);
-  }
-  self->pool = pool;
-}
-
 /* Nothing is in flight but what a flush or stop left behind. */
 static void
-close_engine (GstCudaStreamFilter * self)
+drop_engine (GstCudaStreamFilter * self)
 {
   csf_engine *engine;
   csf_error error;
 
-  set_pool (self, NULL);
   if (self->engine == NULL)
     return;
   gst_csf_stats_unset_engine (self->stats, self->engine);
@@ -120,8 +186,19 @@ close_engine (GstCudaStreamFilter * self)
   engine = self->engine;
   self->engine = NULL;
   g_mutex_unlock (&self->lock);
-  if (csf_engine_destroy (engine, STOP_TIMEOUT_NS, &error) != CSF_OK && !self->hung)
+  if (csf_engine_destroy (engine, STOP_TIMEOUT_NS, &error) == CSF_OK)
+    return;
+  /* What still runs may need its kernel as well. */
+  gst_csf_kernel_ref (self->loaded);
+  if (!self->hung)
     gst_csf_post_error (self, &error);
+}
+
+static void
+close_engine (GstCudaStreamFilter * self)
+{
+  gst_csf_set_pool (self, NULL);
+  drop_engine (self);
 }
 
 /* Takes the reference. */
@@ -159,9 +236,7 @@ gst_csf_stop (GstCudaStreamFilter * self)
   GstCsfCudaContext *context;
 
   close_device (self);
-  GST_OBJECT_LOCK (self);
-  self->kernel = NULL;
-  GST_OBJECT_UNLOCK (self);
+  unload_kernel (self);
   /* What others offered is kept by GstElement; our own goes. */
   g_mutex_lock (&self->lock);
   context = self->cuda_context;
@@ -171,14 +246,6 @@ gst_csf_stop (GstCudaStreamFilter * self)
 }
 
 /* ---- device and engine ------------------------------------------------------------------------- */
-
-static csf_status
-fill_error (csf_error * error, csf_status status, const gchar * text)
-{
-  *error = (csf_error) {.status = status,.stage = CSF_STAGE_OPEN,.frame = CSF_NO_FRAME };
-  g_strlcpy (error->text, text, sizeof error->text);
-  return status;
-}
 
 static csf_status
 open_cuda_device (GstCudaStreamFilter * self, gboolean cuda_caps, csf_error * error)
@@ -239,34 +306,68 @@ release_frame (void *context, void *user)
   gst_csf_frame_free (user);
 }
 
+/* Whether a kernel-file was made for this device. */
 static csf_status
-open_engine (GstCudaStreamFilter * self, csf_error * error)
+check_capability (GstCudaStreamFilter * self, csf_error * error)
+{
+  gint made_for = gst_csf_kernel_get_capability (self->loaded);
+  const csf_device_info *info = csf_device_get_info (self->device);
+  gchar *text;
+
+  if (made_for == 0 || made_for == info->capability)
+    return CSF_OK;
+  text = g_strdup_printf ("kernel-file %s was loaded for compute capability %d.%d, the pipeline's device "
+      "\"%s\" has %d.%d; set cuda-device-id to %d", self->run.kernel_file, made_for / 10, made_for % 10,
+      info->name, info->capability / 10, info->capability % 10, info->id);
+  fill_error (error, CSF_ERROR_ARGUMENT, text);
+  g_free (text);
+  return CSF_ERROR_ARGUMENT;
+}
+
+/* An engine for this kernel and the present format. */
+static csf_status
+create_engine (GstCudaStreamFilter * self, const csfk_kernel * kernel, csf_engine ** engine,
+    csf_error * error)
 {
   csf_config config = {
     .device = self->device,
     .hostpool = self->format.hostpool,
-    .kernel = self->kernel,
+    .kernel = kernel,
     .in = self->format.input_layout,
     .out = self->format.output_layout,
     .out_on_device = self->output_on_device,
     .release = release_frame,
     .context = self,
   };
-  csf_engine *engine;
-  csf_status status;
 
   self->num_streams = config.num_streams = self->run.num_streams != 0 ?
       self->run.num_streams : csf_device_get_info (self->device)->default_streams;
-  status = csf_engine_create (&config, &engine, error);
-  if (status != CSF_OK)
-    return status;
-  gst_csf_stats_set_engine (self->stats, self->device, self->format.hostpool, self->kernel->name,
+  return csf_engine_create (&config, engine, error);
+}
+
+/* Takes the engine over. */
+static void
+use_engine (GstCudaStreamFilter * self, csf_engine * engine, const csfk_kernel * kernel)
+{
+  gst_csf_stats_set_engine (self->stats, self->device, self->format.hostpool, kernel->name,
       self->num_streams);
   g_mutex_lock (&self->lock);
   self->engine = engine;
   csf_engine_set_interrupted (engine, self->flow != GST_FLOW_OK && self->flow != GST_FLOW_EOS);
   g_mutex_unlock (&self->lock);
-  return CSF_OK;
+}
+
+static csf_status
+open_engine (GstCudaStreamFilter * self, csf_error * error)
+{
+  csf_engine *engine;
+  csf_status status = check_capability (self, error);
+
+  if (status == CSF_OK)
+    status = create_engine (self, self->kernel, &engine, error);
+  if (status == CSF_OK)
+    use_engine (self, engine, self->kernel);
+  return status;
 }
 
 static gboolean
@@ -356,7 +457,7 @@ open_any (GstCudaStreamFilter * self, GstCaps * input_caps, const GstVideoInfo *
 static void
 refuse_caps (GstCudaStreamFilter * self, GstCaps * caps)
 {
-  GstCaps *own = gst_csf_kernel_caps (self->kernel, gst_csf_cuda_is_available ());
+  GstCaps *own = gst_csf_kernel_caps (self->kernel, GST_PAD_SINK, gst_csf_cuda_is_available ());
   gchar *came = gst_caps_to_string (caps), *expected = gst_caps_to_string (own);
 
   if (gst_caps_can_intersect (caps, own))
@@ -370,228 +471,120 @@ refuse_caps (GstCudaStreamFilter * self, GstCaps * caps)
   g_free (came);
 }
 
-GstFlowReturn
-gst_csf_negotiate (GstCudaStreamFilter * self, GstEvent * caps_event)
+/* Device, engine, CAPS downstream unless it has them, and pool, for these input caps. */
+static GstFlowReturn
+negotiate (GstCudaStreamFilter * self, GstCaps * caps)
 {
-  GstCaps *caps, *output_caps;
+  GstCaps *output_caps, *current;
   GstVideoInfo info;
   gboolean pushed;
 
-  gst_event_parse_caps (caps_event, &caps);
   if (!gst_video_info_from_caps (&info, caps)
       || csfk_format_from_name (GST_VIDEO_INFO_NAME (&info)) == CSFK_FORMAT_NONE) {
     refuse_caps (self, caps);
     return GST_FLOW_ERROR;
   }
+  /* Before downstream is asked: it may change its mind at any moment after. */
+  gst_pad_check_reconfigure (self->srcpad);
   output_caps = open_any (self, caps, &info);
   if (output_caps == NULL)
     return GST_FLOW_ERROR;
-  pushed = gst_pad_push_event (self->srcpad, gst_event_new_caps (output_caps));
+  current = gst_pad_get_current_caps (self->srcpad);
+  pushed = current != NULL && gst_caps_is_strictly_equal (current, output_caps);
+  if (!pushed)
+    pushed = gst_pad_push_event (self->srcpad, gst_event_new_caps (output_caps));
+  gst_clear_caps (&current);
   gst_caps_unref (output_caps);
   if (!pushed)
     return GST_PAD_IS_FLUSHING (self->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
-  gst_pad_check_reconfigure (self->srcpad);
   return gst_csf_decide_allocation (self) ? GST_FLOW_OK : GST_FLOW_ERROR;
 }
 
-/* ---- pools ------------------------------------------------------------------------------------- */
-
-/* What the output pool must be like. */
-typedef struct
+GstFlowReturn
+gst_csf_negotiate (GstCudaStreamFilter * self, GstEvent * caps_event)
 {
   GstCaps *caps;
-  guint size, min_buffers;
-  gboolean video_meta;
-  GstBufferPool *offered;       /* downstream's, of CUDA memory that we can write; or NULL */
-} PoolNeeds;
 
-static void
-look_at_pool (GstCudaStreamFilter * self, GstQuery * query, PoolNeeds * needs, guint * held)
-{
-  GstBufferPool *pool;
-  guint max;
-
-  if (gst_query_get_n_allocation_pools (query) == 0)
-    return;
-  gst_query_parse_nth_allocation_pool (query, 0, &pool, NULL, held, &max);
-  /* One with an upper limit would wait for itself. */
-  if (pool != NULL && self->output_on_device && max == 0
-      && gst_csf_cuda_pool_fits (pool, self->format.context))
-    needs->offered = pool;
-  else
-    g_clear_object (&pool);
+  gst_event_parse_caps (caps_event, &caps);
+  return negotiate (self, caps);
 }
 
-static void
-ask_downstream (GstCudaStreamFilter * self, PoolNeeds * needs)
+GstFlowReturn
+gst_csf_renegotiate (GstCudaStreamFilter * self)
 {
-  GstQuery *query = gst_query_new_allocation (needs->caps, TRUE);
-  guint held = 0;
+  GstCaps *caps;
+  GstFlowReturn flow;
 
-  needs->video_meta = FALSE;
-  if (gst_pad_peer_query (self->srcpad, query)) {
-    needs->video_meta = gst_query_find_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
-    look_at_pool (self, query, needs, &held);
-  }
-  gst_query_unref (query);
-  needs->size = GST_VIDEO_INFO_SIZE (&self->format.output_info);
-  needs->min_buffers = self->num_streams + DOWNSTREAM_BUFFERS + MIN (held, 64);
+  if (!gst_csf_kernel_converts (self->kernel))
+    return gst_csf_decide_allocation (self) ? GST_FLOW_OK : GST_FLOW_ERROR;
+  caps = gst_pad_get_current_caps (self->sinkpad);
+  if (caps == NULL)
+    return GST_FLOW_OK;
+  flow = negotiate (self, caps);
+  gst_caps_unref (caps);
+  return flow;
 }
 
-/* Whether the present pool's buffers serve as well: taking new ones costs milliseconds each. */
+/* ---- another version of the kernel ------------------------------------------------------------- */
+
 static gboolean
-pool_still_fits (GstCudaStreamFilter * self, const PoolNeeds * needs)
+takes_format (const int *formats, const GstVideoInfo * info)
 {
-  GstStructure *config;
-  guint size = 0;
-  gboolean video_meta, fits;
+  csfk_format format = csfk_format_from_name (GST_VIDEO_INFO_NAME (info));
 
-  if (self->pool == NULL || self->output_on_device != self->pool_on_device)
+  for (gint i = 0; i < CSFK_MAX_FORMATS && formats[i] != CSFK_FORMAT_NONE; i++)
+    if (formats[i] == (gint) format)
+      return TRUE;
+  return FALSE;
+}
+
+/* Whether it can go on with the pictures that are negotiated. */
+static gboolean
+fits_format (const csfk_kernel * kernel, const GstCsfFormat * format)
+{
+  const GstVideoInfo *in = &format->input_info, *out = &format->output_info;
+  gboolean same_size = GST_VIDEO_INFO_WIDTH (in) == GST_VIDEO_INFO_WIDTH (out)
+      && GST_VIDEO_INFO_HEIGHT (in) == GST_VIDEO_INFO_HEIGHT (out);
+
+  if (!takes_format (kernel->formats, in)
+      || ((kernel->flags & CSFK_RESIZES) == 0 && !same_size))
     return FALSE;
-  config = gst_buffer_pool_get_config (self->pool);
-  video_meta = gst_buffer_pool_config_has_option (config, GST_BUFFER_POOL_OPTION_VIDEO_META);
-  fits = gst_buffer_pool_config_get_params (config, NULL, &size, NULL, NULL)
-      && (self->pool_on_device || size == needs->size)
-      && self->pool_buffers == needs->min_buffers
-      && (self->pool_on_device || video_meta == needs->video_meta);
-  gst_structure_free (config);
-  return fits;
-}
-
-/* Activates a pool and makes it allocate its buffers now.  Its own way to do so, a minimum in the config,
- * loses those it has when a later one fails. */
-static gboolean
-fill_pool (GstBufferPool * pool, guint n_buffers)
-{
-  GstBuffer **buffers = g_new0 (GstBuffer *, n_buffers);
-  gboolean filled = gst_buffer_pool_set_active (pool, TRUE);
-  guint n = 0;
-
-  while (filled && n < n_buffers) {
-    filled = gst_buffer_pool_acquire_buffer (pool, &buffers[n], NULL) == GST_FLOW_OK;
-    if (filled)
-      n++;
-  }
-  while (n > 0)
-    gst_buffer_unref (buffers[--n]);
-  g_free (buffers);
-  if (!filled)
-    gst_buffer_pool_set_active (pool, FALSE);
-  return filled;
-}
-
-static GstBufferPool *
-new_pool (GstCudaStreamFilter * self, const PoolNeeds * needs)
-{
-  GstAllocator *allocator;
-  GstBufferPool *pool;
-
-  if (self->output_on_device) {
-    pool = needs->offered == NULL ? NULL : gst_csf_cuda_pool_configure
-        (gst_object_ref (needs->offered), needs->caps, needs->size, 0);
-    if (pool != NULL)
-      return pool;
-    return gst_csf_cuda_pool_configure (gst_csf_cuda_pool_new (self->format.context), needs->caps,
-        needs->size, 0);
-  }
-  /* Downstream's pool is not taken, only how many buffers it holds: our memory is what the device
-   * copies to without a detour. */
-  allocator = gst_csf_allocator_new (self->format.hostpool);
-  pool = gst_csf_pool_new (allocator, needs->caps, needs->size, 0, needs->video_meta);
-  gst_object_unref (allocator);
-  return pool;
+  return kernel->out_formats[0] != CSFK_FORMAT_NONE ? takes_format (kernel->out_formats, out) :
+      GST_VIDEO_INFO_FORMAT (in) == GST_VIDEO_INFO_FORMAT (out);
 }
 
 gboolean
-gst_csf_decide_allocation (GstCudaStreamFilter * self)
+gst_csf_swap_kernel (GstCudaStreamFilter * self, GstCsfKernel * loaded)
 {
-  PoolNeeds needs = {.caps = gst_pad_get_current_caps (self->srcpad) };
-  GstBufferPool *pool;
+  const csfk_kernel *kernel = gst_csf_kernel_get (loaded);
+  guint8 params[CSFK_MAX_PARAMS] __attribute__ ((aligned (16)));
+  gchar *text, *reason = NULL;
+  csf_engine *engine = NULL;
+  csf_error error;
 
-  if (needs.caps == NULL)
-    return TRUE;
-  ask_downstream (self, &needs);
-  if (pool_still_fits (self, &needs)) {
-    gst_caps_unref (needs.caps);
-    g_clear_object (&needs.offered);
-    return TRUE;
+  GST_OBJECT_LOCK (self);
+  text = g_strdup (self->settings.kernel_params);
+  GST_OBJECT_UNLOCK (self);
+  if (!gst_csf_parse_params (kernel, text, params, &reason)) {
+    /* reason says it */
+  } else if (self->engine != NULL && !fits_format (kernel, &self->format)) {
+    reason = g_strdup_printf ("it does not take %s", GST_VIDEO_INFO_NAME (&self->format.input_info));
+  } else if (self->engine != NULL && create_engine (self, kernel, &engine, &error) != CSF_OK) {
+    reason = g_strdup (error.text);
   }
-  pool = new_pool (self, &needs);
-  gst_caps_unref (needs.caps);
-  g_clear_object (&needs.offered);
-  if (pool == NULL || !fill_pool (pool, needs.min_buffers)) {
-    gst_clear_object (&pool);
-    GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("no memory for %u frames of %u bytes; lower "
-            "num-streams or the frame size", needs.min_buffers, needs.size), (NULL));
+  g_free (text);
+  if (reason != NULL) {
+    GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS, ("the new version of kernel-file %s cannot be used: "
+            "%s; the one before goes on", self->run.kernel_file, reason), (NULL));
+    g_free (reason);
     return FALSE;
   }
-  set_pool (self, pool);
-  self->pool_on_device = self->output_on_device;
-  self->pool_buffers = needs.min_buffers;
-  return TRUE;
-}
-
-static void
-propose_cuda (GstCsfCudaContext * context, GstQuery * query, GstCaps * caps, guint size, guint min)
-{
-  GstBufferPool *pool =
-      gst_csf_cuda_pool_configure (gst_csf_cuda_pool_new (context), caps, size, min);
-
-  if (pool == NULL)
-    return;
-  gst_query_add_allocation_pool (query, pool, size, min, 0);
-  gst_object_unref (pool);
-}
-
-static void
-propose_pinned (csf_hostpool * hostpool, GstQuery * query, GstCaps * caps, gboolean need_pool,
-    guint size, guint min)
-{
-  GstAllocator *allocator = gst_csf_allocator_new (hostpool);
-  GstBufferPool *pool =
-      need_pool ? gst_csf_pool_new (allocator, caps, size, min, TRUE) : NULL;
-
-  if (pool != NULL) {
-    gst_query_add_allocation_pool (query, pool, size, min, 0);
-    gst_object_unref (pool);
+  if (engine != NULL) {
+    drop_engine (self);
+    use_engine (self, engine, kernel);
   }
-  gst_query_add_allocation_param (query, allocator, NULL);
-  gst_object_unref (allocator);
-}
-
-gboolean
-gst_csf_propose_allocation (GstCudaStreamFilter * self, GstQuery * query)
-{
-  csf_hostpool *hostpool = NULL;
-  GstCsfCudaContext *context = NULL;
-  guint min_buffers = 0;
-  gboolean need_pool;
-  GstVideoInfo info;
-  GstCaps *caps;
-
-  gst_query_parse_allocation (query, &caps, &need_pool);
-  if (caps == NULL || !gst_video_info_from_caps (&info, caps))
-    return FALSE;
-  g_mutex_lock (&self->lock);
-  /* The CPU works on any memory: upstream's own is as good. */
-  if (self->format.hostpool != NULL && self->engine != NULL
-      && csf_device_get_info (self->device)->pins) {
-    hostpool = csf_hostpool_ref (self->format.hostpool);
-    /* All in flight, one retired and not yet released, one being filled. */
-    min_buffers = self->num_streams + 2;
-    if (self->format.context != NULL)
-      context = gst_object_ref (self->format.context);
-  }
-  g_mutex_unlock (&self->lock);
-
-  if (gst_csf_caps_are_cuda (caps)) {
-    if (context != NULL && need_pool)
-      propose_cuda (context, query, caps, GST_VIDEO_INFO_SIZE (&info), min_buffers);
-  } else if (hostpool != NULL) {
-    propose_pinned (hostpool, query, caps, need_pool, GST_VIDEO_INFO_SIZE (&info), min_buffers);
-  }
-  csf_hostpool_unref (hostpool);
-  g_clear_object (&context);
-  gst_query_add_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
+  set_kernel (self, gst_csf_kernel_ref (loaded));
+  memcpy (self->params, params, kernel->params_size);
+  GST_INFO_OBJECT (self, "kernel-file %s was taken anew", self->run.kernel_file);
   return TRUE;
 }

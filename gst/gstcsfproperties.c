@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Property definitions and the reading of kernel parameters.  Knows the kernels' table, no pads. */
+/* Property definitions.  Knows the settings, and of the kernels' table only how to list it; no pads. */
 #include "gstcsfproperties.h"
 
+#include "gstcsfparams.h"
 #include "kernels/format.h"
 
 #define DEFAULT_KERNEL "copy"
@@ -39,6 +40,9 @@ void
 gst_csf_settings_clear (GstCsfSettings * settings)
 {
   g_clear_pointer (&settings->kernel, g_free);
+  g_clear_pointer (&settings->kernel_file, g_free);
+  g_clear_pointer (&settings->kernel_function, g_free);
+  g_clear_pointer (&settings->kernel_library, g_free);
   g_clear_pointer (&settings->kernel_params, g_free);
 }
 
@@ -48,11 +52,14 @@ gst_csf_settings_copy (const GstCsfSettings * settings)
   GstCsfSettings copy = *settings;
 
   copy.kernel = g_strdup (settings->kernel);
+  copy.kernel_file = g_strdup (settings->kernel_file);
+  copy.kernel_function = g_strdup (settings->kernel_function);
+  copy.kernel_library = g_strdup (settings->kernel_library);
   copy.kernel_params = g_strdup (settings->kernel_params);
   return copy;
 }
 
-/* "copy: ...; gaussianblur (sigma=0.1..10, default 2): ..." for gst-inspect. */
+/* "copy: ...; gaussianblur (sigma=0.1..10 pixel, default 2): ..." for gst-inspect. */
 static const gchar *
 describe_kernels (void)
 {
@@ -60,12 +67,11 @@ describe_kernels (void)
 
   for (const csfk_kernel * const *k = csfk_kernels; *k != NULL; k++) {
     g_string_append_printf (text, "%s\n%24s%s", k == csfk_kernels ? ":" : ";", "", (*k)->name);
-    for (guint i = 0; i < (*k)->n_params; i++) {
-      const csfk_param *param = &(*k)->params[i];
+    if ((*k)->n_params > 0) {
+      gchar *params = gst_csf_describe_params (*k);
 
-      g_string_append_printf (text, "%s%s=%g..%g%s%s, default %g%s", i == 0 ? " (" : "; ",
-          param->name, param->minimum, param->maximum, *param->unit != '\0' ? " " : "",
-          param->unit, param->default_value, i + 1 == (*k)->n_params ? ")" : "");
+      g_string_append_printf (text, " (%s)", params);
+      g_free (params);
     }
     g_string_append_printf (text, ": %s", (*k)->description);
   }
@@ -92,6 +98,17 @@ gst_csf_properties_install (GObjectClass * klass, GParamSpec ** specs)
   specs[GST_CSF_PROP_KERNEL_PARAMS] = g_param_spec_string ("kernel-params", "Kernel parameters",
       "Parameters of the kernel as a structure string such as sigma=2.0 (a GstStructure value is "
       "taken as well); effective from the next frame on", NULL, playing | GST_PARAM_CONTROLLABLE);
+  specs[GST_CSF_PROP_KERNEL_FILE] = g_param_spec_string ("kernel-file", "Kernel file",
+      "A kernel of your own, instead of kernel: CUDA source (.cu, compiled by NVRTC), .ptx, .cubin or "
+      ".fatbin", NULL, ready);
+  specs[GST_CSF_PROP_KERNEL_FUNCTION] = g_param_spec_string ("kernel-function", "Kernel function",
+      "Which function of kernel-file or kernel of kernel-library, where there are several", NULL, ready);
+  specs[GST_CSF_PROP_KERNEL_LIBRARY] = g_param_spec_string ("kernel-library", "Kernel library",
+      "A shared library of kernels of your own, instead of kernel: it exports csfk_library, see "
+      "cudastreamfilter/kernel.h", NULL, ready);
+  specs[GST_CSF_PROP_RELOAD] = g_param_spec_boolean ("reload", "Reload",
+      "Take a kernel-file anew when it changes on disk; a version that cannot be used is reported and "
+      "the old one goes on", FALSE, playing);
   specs[GST_CSF_PROP_MAX_PINNED_MEMORY] = g_param_spec_uint64 ("max-pinned-memory",
       "Maximum pinned memory", "Bytes of pinned host memory the whole process may have (0: a quarter "
       "of what it may use); beyond it buffers are pageable", 0, G_MAXUINT64, 0, ready);
@@ -108,6 +125,16 @@ gst_csf_properties_install (GObjectClass * klass, GParamSpec ** specs)
       "Structure cudastreamfilter-stats, as posted on the bus every interval", GST_TYPE_STRUCTURE,
       readable);
   g_object_class_install_properties (klass, GST_CSF_N_PROPS, specs);
+}
+
+/* An empty text is none. */
+static void
+set_text (gchar ** text, const GValue * value)
+{
+  const gchar *given = g_value_get_string (value);
+
+  g_free (*text);
+  *text = given == NULL || *given == '\0' ? NULL : g_strdup (given);
 }
 
 gboolean
@@ -133,6 +160,18 @@ gst_csf_settings_set (GstCsfSettings * settings, guint id, const GValue * value)
       g_free (settings->kernel_params);
       settings->kernel_params = g_value_dup_string (value);
       settings->params_serial++;
+      return TRUE;
+    case GST_CSF_PROP_KERNEL_FILE:
+      set_text (&settings->kernel_file, value);
+      return TRUE;
+    case GST_CSF_PROP_KERNEL_FUNCTION:
+      set_text (&settings->kernel_function, value);
+      return TRUE;
+    case GST_CSF_PROP_KERNEL_LIBRARY:
+      set_text (&settings->kernel_library, value);
+      return TRUE;
+    case GST_CSF_PROP_RELOAD:
+      settings->reload = g_value_get_boolean (value);
       return TRUE;
     case GST_CSF_PROP_MAX_PINNED_MEMORY:
       settings->max_pinned_memory = g_value_get_uint64 (value);
@@ -172,6 +211,18 @@ gst_csf_settings_get (const GstCsfSettings * settings, guint id, GValue * value)
     case GST_CSF_PROP_KERNEL_PARAMS:
       g_value_set_string (value, settings->kernel_params);
       return TRUE;
+    case GST_CSF_PROP_KERNEL_FILE:
+      g_value_set_string (value, settings->kernel_file);
+      return TRUE;
+    case GST_CSF_PROP_KERNEL_FUNCTION:
+      g_value_set_string (value, settings->kernel_function);
+      return TRUE;
+    case GST_CSF_PROP_KERNEL_LIBRARY:
+      g_value_set_string (value, settings->kernel_library);
+      return TRUE;
+    case GST_CSF_PROP_RELOAD:
+      g_value_set_boolean (value, settings->reload);
+      return TRUE;
     case GST_CSF_PROP_MAX_PINNED_MEMORY:
       g_value_set_uint64 (value, settings->max_pinned_memory);
       return TRUE;
@@ -187,149 +238,4 @@ gst_csf_settings_get (const GstCsfSettings * settings, guint id, GValue * value)
     default:
       return FALSE;
   }
-}
-
-/* ---- kernels and their parameters -------------------------------------------------------------- */
-
-const csfk_kernel *
-gst_csf_find_kernel (const gchar * name, gchar ** reason)
-{
-  const csfk_kernel *kernel = csfk_kernel_find (name);
-  GString *names;
-
-  if (kernel != NULL)
-    return kernel;
-  names = g_string_new (NULL);
-  for (const csfk_kernel * const *k = csfk_kernels; *k != NULL; k++)
-    g_string_append_printf (names, "%s%s", k == csfk_kernels ? "" : ", ", (*k)->name);
-  *reason = g_strdup_printf ("kernel=%s: there is no kernel of that name; expected one of %s", name,
-      names->str);
-  g_string_free (names, TRUE);
-  return NULL;
-}
-
-static gchar *
-describe_params (const csfk_kernel * kernel)
-{
-  GString *text = g_string_new (NULL);
-
-  if (kernel->n_params == 0)
-    g_string_append (text, "no parameters");
-  for (guint i = 0; i < kernel->n_params; i++)
-    g_string_append_printf (text, "%s%s (%g to %g)", i == 0 ? "" : ", ", kernel->params[i].name,
-        kernel->params[i].minimum, kernel->params[i].maximum);
-  return g_string_free (text, FALSE);
-}
-
-static gboolean
-number_of (const GValue * value, gdouble * number)
-{
-  GValue as_double = G_VALUE_INIT;
-  gboolean ok;
-
-  if (G_VALUE_HOLDS_BOOLEAN (value)) {
-    *number = g_value_get_boolean (value);
-    return TRUE;
-  }
-  if (!G_VALUE_HOLDS_INT (value) && !G_VALUE_HOLDS_UINT (value) && !G_VALUE_HOLDS_INT64 (value)
-      && !G_VALUE_HOLDS_UINT64 (value) && !G_VALUE_HOLDS_DOUBLE (value)
-      && !G_VALUE_HOLDS_FLOAT (value))
-    return FALSE;
-  g_value_init (&as_double, G_TYPE_DOUBLE);
-  ok = g_value_transform (value, &as_double);
-  if (ok)
-    *number = g_value_get_double (&as_double);
-  g_value_unset (&as_double);
-  return ok;
-}
-
-typedef struct
-{
-  const csfk_kernel *kernel;
-  void *params;
-  gchar **reason;
-} ParseContext;
-
-static gboolean
-set_param (GQuark field, const GValue * value, gpointer user_data)
-{
-  ParseContext *context = user_data;
-  const csfk_kernel *kernel = context->kernel;
-  const gchar *name = g_quark_to_string (field);
-  const csfk_param *param = NULL;
-  gdouble number = 0;
-  gchar *came;
-  gint code;
-
-  came = gst_value_serialize (value);
-  if (!number_of (value, &number)) {
-    *context->reason = g_strdup_printf ("kernel-params: expected a number for %s of kernel %s, got %s",
-        name, kernel->name, came != NULL ? came : G_VALUE_TYPE_NAME (value));
-    g_free (came);
-    return FALSE;
-  }
-  code = csfk_params_set (kernel, context->params, name, number, &param);
-  if (code == 1) {
-    gchar *known = describe_params (kernel);
-
-    *context->reason = g_strdup_printf ("kernel-params: kernel %s has no parameter %s; it has %s",
-        kernel->name, name, known);
-    g_free (known);
-  } else if (code == 2) {
-    *context->reason = g_strdup_printf ("kernel-params: %s of kernel %s must be from %g to %g%s%s, "
-        "got %s", name, kernel->name, param->minimum, param->maximum,
-        *param->unit != '\0' ? " " : "", param->unit, came);
-  } else if (code != 0) {
-    *context->reason = g_strdup_printf ("kernel-params: %s of kernel %s must be a whole number, got %s",
-        name, kernel->name, came);
-  }
-  g_free (came);
-  return code == 0;
-}
-
-/* A structure's serialised form begins with its name; what a person types has none. */
-static GstStructure *
-structure_from_text (const gchar * text)
-{
-  const gchar *name_end = text + strcspn (text, ",;=");
-  GstStructure *structure;
-  gchar *named, *end = NULL;
-
-  /* A lone word would pass as the name of a structure without fields; a serialised one ends so. */
-  if (*name_end == '\0')
-    return NULL;
-  named = *name_end == '=' ? g_strconcat ("kernel-params,", text, NULL) : g_strdup (text);
-  structure = gst_structure_from_string (named, &end);
-  if (structure != NULL && end != NULL && end[strspn (end, "; ")] != '\0')
-    g_clear_pointer (&structure, gst_structure_free);
-  g_free (named);
-  return structure;
-}
-
-gboolean
-gst_csf_parse_params (const csfk_kernel * kernel, const gchar * text, void *params,
-    gchar ** reason)
-{
-  guint8 fresh[CSFK_MAX_PARAMS] __attribute__ ((aligned (16))) = { 0 };
-  ParseContext context = { kernel, fresh, reason };
-  gboolean ok = TRUE;
-
-  csfk_params_init (kernel, fresh);
-  if (text != NULL && text[strspn (text, " ")] != '\0') {
-    GstStructure *structure = structure_from_text (text);
-
-    if (structure == NULL) {
-      *reason = g_strdup_printf ("kernel-params: expected name=value pairs such as \"sigma=2.0\", got "
-          "\"%s\"", text);
-      return FALSE;
-    }
-    ok = gst_structure_foreach (structure, set_param, &context);
-    gst_structure_free (structure);
-  }
-  if (!ok)
-    return FALSE;
-  if (kernel->resolve != NULL)
-    kernel->resolve (fresh);
-  memcpy (params, fresh, kernel->params_size);
-  return TRUE;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The element's settings: what a user can set, and how a kernel-params string becomes a kernel's
- * parameter structure. */
+/* The element's settings: what a user can set. */
 #ifndef GST_CSF_PROPERTIES_H
 #define GST_CSF_PROPERTIES_H
 
@@ -29,6 +28,10 @@ enum
   GST_CSF_PROP_NUM_STREAMS,
   GST_CSF_PROP_KERNEL,
   GST_CSF_PROP_KERNEL_PARAMS,
+  GST_CSF_PROP_KERNEL_FILE,
+  GST_CSF_PROP_KERNEL_FUNCTION,
+  GST_CSF_PROP_KERNEL_LIBRARY,
+  GST_CSF_PROP_RELOAD,
   GST_CSF_PROP_MAX_PINNED_MEMORY,
   GST_CSF_PROP_QOS,
   GST_CSF_PROP_SILENT,
@@ -47,6 +50,8 @@ typedef struct
   gchar *kernel;
   gchar *kernel_params;         /* NULL: all defaults */
   guint params_serial;          /* counts settings of kernel_params */
+  gchar *kernel_file, *kernel_function, *kernel_library;        /* NULL: none */
+  gboolean reload;
   guint64 max_pinned_memory;
   gboolean qos, silent;
   guint fps_update_interval;    /* ms, 0 off */
@@ -61,15 +66,6 @@ void gst_csf_properties_install (GObjectClass * klass, GParamSpec ** specs);
 /* FALSE: not one of the settings. */
 gboolean gst_csf_settings_set (GstCsfSettings * settings, guint id, const GValue * value);
 gboolean gst_csf_settings_get (const GstCsfSettings * settings, guint id, GValue * value);
-
-/* The kernel of that name; NULL with *reason naming those there are. */
-const csfk_kernel *gst_csf_find_kernel (const gchar * name, gchar ** reason);
-
-/* Fills params (kernel->params_size bytes) from a structure string such as "sigma=2.0,radius=5", with
- * or without a structure's name before it; NULL or "" gives the defaults.  FALSE with *reason saying
- * what was expected and what came; params is then untouched. */
-gboolean gst_csf_parse_params (const csfk_kernel * kernel, const gchar * text, void *params,
-    gchar ** reason);
 
 G_END_DECLS
 #endif

@@ -3,42 +3,30 @@
  * a frame. */
 #include "gstcudastreamfilter.h"
 
+#include "kernels/format.h"
+
 GST_DEBUG_CATEGORY_EXTERN (gst_cuda_stream_filter_debug);
 #define GST_CAT_DEFAULT gst_cuda_stream_filter_debug
-
-/* What the peer can do with our frames, in either memory: its own order first. */
-static GstCaps *
-in_both_memories (GstCaps * peer, gboolean cuda)
-{
-  GstCaps *both = gst_caps_copy (peer);
-
-  for (guint i = 0; i < gst_caps_get_size (peer); i++) {
-    GstStructure *structure = gst_caps_get_structure (peer, i);
-
-    gst_caps_append_structure_full (both, gst_structure_copy (structure),
-        gst_caps_features_new (GST_CAPS_FEATURE_MEMORY_SYSTEM_MEMORY, NULL));
-    if (cuda)
-      gst_caps_append_structure_full (both, gst_structure_copy (structure),
-          gst_caps_features_new (GST_CSF_CUDA_FEATURE, NULL));
-  }
-  return both;
-}
 
 static GstCaps *
 get_caps (GstCudaStreamFilter * self, GstPad * pad, GstCaps * filter)
 {
   GstPad *other = pad == self->sinkpad ? self->srcpad : self->sinkpad;
   GstCaps *own, *peer, *both, *caps;
-  gchar *reason = NULL;
+  const csfk_kernel *kernel;
+  GstCsfKernel *loaded;
   gboolean cuda;
 
   GST_OBJECT_LOCK (self);
   cuda = self->settings.backend != GST_CSF_BACKEND_CPU && gst_csf_cuda_is_available ()
       && !self->no_cuda;
-  own = gst_csf_kernel_caps (self->kernel != NULL ? self->kernel :
-      gst_csf_find_kernel (self->settings.kernel, &reason), cuda);
+  /* One from outside is not known before READY is left: until then it may take anything. */
+  loaded = self->loaded == NULL ? NULL : gst_csf_kernel_ref (self->loaded);
+  kernel = loaded != NULL ? gst_csf_kernel_get (loaded) :
+      self->settings.kernel_file != NULL || self->settings.kernel_library != NULL ? NULL :
+      csfk_kernel_find (self->settings.kernel);
   GST_OBJECT_UNLOCK (self);
-  g_free (reason);
+  own = gst_csf_kernel_caps (kernel, gst_pad_get_direction (pad), cuda);
   if (filter != NULL) {
     caps = gst_caps_intersect_full (filter, own, GST_CAPS_INTERSECT_FIRST);
     gst_caps_unref (own);
@@ -48,9 +36,11 @@ get_caps (GstCudaStreamFilter * self, GstPad * pad, GstCaps * filter)
   peer = gst_pad_peer_query_caps (other, NULL);
   if (gst_caps_is_any (peer)) {
     gst_caps_unref (peer);
+    gst_csf_kernel_unref (loaded);
     return own;
   }
-  both = in_both_memories (peer, cuda);
+  both = gst_csf_transform_caps (kernel, gst_pad_get_direction (other), peer, cuda);
+  gst_csf_kernel_unref (loaded);
   caps = gst_caps_intersect_full (both, own, GST_CAPS_INTERSECT_FIRST);
   gst_caps_unref (both);
   gst_caps_unref (peer);

@@ -137,6 +137,7 @@ gst_csf_stats_unset_engine (GstCsfStats * stats, csf_engine * engine)
   g_mutex_lock (&stats->lock);
   stats->host_copies_before += last.host_copies;
   set_pool_locked (stats, NULL);
+  stats->growths_before += last.growths;
   g_mutex_unlock (&stats->lock);
 }
 
@@ -357,7 +358,7 @@ gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
       "processed", G_TYPE_UINT64, stats->processed,
       "dropped", G_TYPE_UINT64, stats->dropped,
       "records", G_TYPE_UINT64, G_GUINT64_CONSTANT (0),
-      "pool-growths", G_TYPE_UINT64, growths_locked (stats),
+      "pool-growths", G_TYPE_UINT64, growths_locked (stats) + latest.growths,
       "host-copies", G_TYPE_UINT64, latest.host_copies,
       "pinned-bytes", G_TYPE_UINT64, stats->pool_stats.pinned_bytes,
       "device-bytes", G_TYPE_UINT64, latest.device_bytes,

@@ -4,6 +4,9 @@
  * or query overtakes a frame.  Makes no driver calls. */
 #include "gstcudastreamfilter.h"
 
+#include "gstcsfmeta.h"
+#include "gstcsfparams.h"
+
 GST_DEBUG_CATEGORY_EXTERN (gst_cuda_stream_filter_debug);
 #define GST_CAT_DEFAULT gst_cuda_stream_filter_debug
 
@@ -15,6 +18,7 @@ enum
   ITEM_CAPS,                    /* awaited; GstEvent of the waiter */
   ITEM_QUERY,                   /* awaited; GstQuery of the waiter */
   ITEM_RECONFIGURE,             /* awaited; no data */
+  ITEM_KERNEL,                  /* awaited; GstCsfKernel of the waiter */
 };
 
 static void source_loop (gpointer user_data);
@@ -328,9 +332,15 @@ source_loop (gpointer user_data)
       csf_queue_finish (self->queue, flow == GST_FLOW_OK);
       break;
     case ITEM_RECONFIGURE:
-      if (!gst_csf_decide_allocation (self))
+      flow = gst_csf_renegotiate (self);
+      if (flow == GST_FLOW_ERROR)
         fail_here (self, NULL);
-      csf_queue_finish (self->queue, TRUE);
+      else if (flow == GST_FLOW_NOT_NEGOTIATED)
+        fail_downstream (self, flow);
+      csf_queue_finish (self->queue, flow == GST_FLOW_OK);
+      break;
+    case ITEM_KERNEL:
+      csf_queue_finish (self->queue, gst_csf_swap_kernel (self, item.data));
       break;
     default:
       g_assert_not_reached ();
@@ -364,6 +374,38 @@ update_params (GstCudaStreamFilter * self)
         (NULL));
   g_free (reason);
   g_free (text);
+}
+
+/* Another version of the kernel-file counts from the next frame on; one that cannot be used is reported
+ * and the one before stays. */
+static void
+update_kernel (GstCudaStreamFilter * self)
+{
+  GstCsfKernelError error = { NULL, NULL };
+  gint taken = FALSE;
+  gboolean reload;
+
+  GST_OBJECT_LOCK (self);
+  reload = self->settings.reload;
+  GST_OBJECT_UNLOCK (self);
+  if (!reload || !gst_csf_kernel_is_file (&self->run))
+    return;
+  if (self->reload == NULL)
+    self->reload = gst_csf_reload_new (&self->run, self->loaded, self->loader_device);
+  if (self->new_kernel == NULL
+      && gst_csf_reload_poll (self->reload, &self->new_kernel, &error) && self->new_kernel == NULL) {
+    gst_element_message_full (GST_ELEMENT (self), GST_MESSAGE_WARNING, GST_RESOURCE_ERROR,
+        GST_RESOURCE_ERROR_SETTINGS, g_strconcat (error.text, "; the version before goes on", NULL),
+        g_strdup (error.log), __FILE__, GST_FUNCTION, __LINE__);
+    gst_csf_kernel_error_clear (&error);
+  }
+  /* A flush may come between: then it is taken with the frame after. */
+  if (self->new_kernel == NULL
+      || csf_queue_push_wait (self->queue, ITEM_KERNEL, self->new_kernel, &taken) != CSF_OK)
+    return;
+  if (taken)
+    gst_csf_reload_use (self->reload, self->new_kernel);
+  g_clear_pointer (&self->new_kernel, gst_csf_kernel_unref);
 }
 
 /* Drops a frame that would come too late, and says so as other elements do. */
@@ -415,6 +457,7 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
   csf_job job = {
     .frame = self->frame_count,
     .params = self->params,
+    .reset_state = self->reset_state || GST_BUFFER_IS_DISCONT (input),
   };
   gchar *reason = NULL;
   GstCsfFrame *frame = gst_csf_frame_new (&self->format, input, output, &job, &reason);
@@ -428,6 +471,12 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
           (NULL));
     g_free (reason);
     return get_flow (self);
+  }
+  if ((self->kernel->flags & CSFK_READS_REGIONS) != 0) {
+    g_array_set_size (self->regions, 0);
+    gst_csf_meta_get_regions (input, self->regions);
+    job.regions = (const csfk_region *) (gpointer) self->regions->data;
+    job.n_regions = self->regions->len;
   }
   if (self->discont)
     GST_BUFFER_FLAG_SET (output, GST_BUFFER_FLAG_DISCONT);
@@ -444,6 +493,7 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
   }
   if (staged)
     gst_csf_frame_release_input (frame);
+  self->reset_state = FALSE;
   self->frame_count++;
   csf_queue_push_kept (self->queue, ITEM_FRAME, NULL);
   return GST_FLOW_OK;
@@ -455,6 +505,7 @@ gst_csf_chain (GstPad * pad, GstObject * parent, GstBuffer * buffer)
   GstCudaStreamFilter *self = GST_CUDA_STREAM_FILTER (parent);
   GstFlowReturn flow = get_flow (self);
   GstBuffer *output = NULL;
+  gint done = FALSE;
 
   if (flow == GST_FLOW_OK && (self->engine == NULL || self->pool == NULL))
     flow = GST_FLOW_NOT_NEGOTIATED;
@@ -468,9 +519,10 @@ gst_csf_chain (GstPad * pad, GstObject * parent, GstBuffer * buffer)
     gst_buffer_unref (buffer);
     return GST_FLOW_OK;
   }
+  update_kernel (self);
   update_params (self);
   if (gst_pad_check_reconfigure (self->srcpad)
-      && csf_queue_push_wait (self->queue, ITEM_RECONFIGURE, NULL, NULL) != CSF_OK) {
+      && (csf_queue_push_wait (self->queue, ITEM_RECONFIGURE, NULL, &done) != CSF_OK || !done)) {
     gst_pad_mark_reconfigure (self->srcpad);
     flow = interrupted_flow (self);
   }
@@ -518,6 +570,7 @@ queue_caps (GstCudaStreamFilter * self, GstEvent * event)
   GstFlowReturn flow = GST_FLOW_OK;
 
   gst_event_unref (event);
+  self->reset_state = TRUE;
   if (status != CSF_OK)
     return interrupted_flow (self);
   if (!result)
@@ -548,6 +601,7 @@ flush_stop (GstCudaStreamFilter * self, GstEvent * event)
   gst_pad_push_event (self->srcpad, event);
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
   self->downstream_eos = FALSE;
+  self->reset_state = TRUE;
   open_flow (self);
   if (GST_PAD_MODE (self->srcpad) == GST_PAD_MODE_PUSH)
     gst_pad_start_task (self->srcpad, source_loop, self, NULL);

@@ -191,6 +191,7 @@ gst_cuda_stream_filter_finalize (GObject * object)
 
   csf_queue_destroy (self->queue);
   gst_csf_stats_free (self->stats);
+  g_array_unref (self->regions);
   gst_csf_settings_clear (&self->settings);
   gst_csf_settings_clear (&self->run);
   g_free (self->last_message);
@@ -211,7 +212,7 @@ gst_cuda_stream_filter_class_init (GstCudaStreamFilterClass * klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
   GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
-  GstCaps *caps = gst_csf_kernel_caps (NULL, gst_csf_cuda_is_built ());
+  GstCaps *caps = gst_csf_kernel_caps (NULL, GST_PAD_SINK, gst_csf_cuda_is_built ());
 
   GST_DEBUG_CATEGORY_INIT (gst_cuda_stream_filter_debug, "cudastreamfilter", 0,
       "frames through CUDA streams");
@@ -250,6 +251,7 @@ gst_cuda_stream_filter_init (GstCudaStreamFilter * self)
   g_mutex_init (&self->lock);
   self->queue = csf_queue_create ();
   self->stats = gst_csf_stats_new ();
+  self->regions = g_array_new (FALSE, FALSE, sizeof (csfk_region));
   self->flow = GST_FLOW_FLUSHING;
   csf_queue_set_flushing (self->queue, TRUE);
   gst_video_info_init (&self->format.input_info);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The element's type and state, and what its files have of one another: gstcudastreamfilter.c the class,
- * gstcsfstreaming.c the two threads, gstcsfnegotiation.c what happens at caps. */
+ * gstcsfstreaming.c the two threads, gstcsfnegotiation.c what happens at caps, gstcsfallocation.c the pools. */
 #ifndef GST_CUDA_STREAM_FILTER_H
 #define GST_CUDA_STREAM_FILTER_H
 
@@ -11,7 +11,9 @@
 #include "engine/hostpool.h"
 #include "engine/queue.h"
 #include "gstcsfframe.h"
+#include "gstcsfkernel.h"
 #include "gstcsfproperties.h"
+#include "gstcsfreload.h"
 #include "gstcsfstats.h"
 
 G_BEGIN_DECLS
@@ -28,6 +30,7 @@ struct _GstCudaStreamFilter
   GstCsfSettings settings;
   gchar *last_message;
   gboolean no_cuda;             /* there was no usable GPU when the element left NULL */
+  GstCsfKernel *loaded;         /* from READY on; written as `kernel` below is */
 
   csf_queue *queue;             /* lives as long as the element */
   GstCsfStats *stats;           /* likewise; locks itself */
@@ -47,7 +50,8 @@ struct _GstCudaStreamFilter
   /* Written in READY and by the src task while the sink thread waits at a barrier (or is stopped),
    * under `lock` since other threads look; these two threads read without it. */
   GstCsfSettings run;           /* settings this run began with */
-  const csfk_kernel *kernel;
+  const csfk_kernel *kernel;    /* of `loaded` */
+  csf_device *loader_device;    /* a kernel-file was loaded on it, or NULL */
   csf_device *device;
   csf_engine *engine;
   GstBufferPool *pool;
@@ -61,6 +65,10 @@ struct _GstCudaStreamFilter
   GstSegment segment;
   guint64 frame_count;
   gboolean discont;             /* a frame was dropped since the last one */
+  gboolean reset_state;         /* the next frame does not follow the last one */
+  GArray *regions;              /* csfk_region, of the frame at hand */
+  GstCsfReload *reload;         /* made when first needed */
+  GstCsfKernel *new_kernel;     /* a version of the kernel-file still to be taken, or NULL */
   guint params_serial;          /* of settings.kernel_params in `params` */
   guint8 params[CSFK_MAX_PARAMS] __attribute__ ((aligned (16)));
 
@@ -71,7 +79,7 @@ struct _GstCudaStreamFilter
 
 /* ---- gstcsfnegotiation.c ----------------------------------------------------------------------- */
 
-/* READY to PAUSED: kernel and parameters of the settings; posts the error. */
+/* READY to PAUSED: kernel and parameters of the settings; posts the error.  May take seconds. */
 gboolean gst_csf_start (GstCudaStreamFilter * self);
 
 /* Pads are inactive: everything but the settings goes. */
@@ -81,14 +89,27 @@ void gst_csf_stop (GstCudaStreamFilter * self);
  * the error when it returns anything but GST_FLOW_OK, GST_FLOW_FLUSHING and GST_FLOW_NOT_NEGOTIATED. */
 GstFlowReturn gst_csf_negotiate (GstCudaStreamFilter * self, GstEvent * caps_event);
 
-/* Src task, with nothing in flight: asks downstream and sets the output pool. */
-gboolean gst_csf_decide_allocation (GstCudaStreamFilter * self);
+/* Src task, with nothing in flight: downstream wants something else, so asks it again for caps (where the
+ * kernel leaves a choice) and pool.  Errors as gst_csf_negotiate. */
+GstFlowReturn gst_csf_renegotiate (GstCudaStreamFilter * self);
 
-/* Sink pad's ALLOCATION query; any thread. */
-gboolean gst_csf_propose_allocation (GstCudaStreamFilter * self, GstQuery * query);
+/* Src task, with nothing in flight and the sink thread waiting: takes another version of the kernel (transfer
+ * none).  FALSE, with a warning, when that cannot be: the one before stays. */
+gboolean gst_csf_swap_kernel (GstCudaStreamFilter * self, GstCsfKernel * loaded);
 
 /* Posts one error for a failure of the engine. */
 void gst_csf_post_error (GstCudaStreamFilter * self, const csf_error * error);
+
+/* ---- gstcsfallocation.c ------------------------------------------------------------------------ */
+
+/* Src task, with nothing in flight: asks downstream and sets the output pool. */
+gboolean gst_csf_decide_allocation (GstCudaStreamFilter * self);
+
+/* Takes the pool (or NULL) over, and lets the one before go. */
+void gst_csf_set_pool (GstCudaStreamFilter * self, GstBufferPool * pool);
+
+/* Sink pad's ALLOCATION query; any thread. */
+gboolean gst_csf_propose_allocation (GstCudaStreamFilter * self, GstQuery * query);
 
 /* ---- gstcsfstreaming.c ------------------------------------------------------------------------- */
 
@@ -108,15 +129,24 @@ void gst_csf_empty_queue (GstCudaStreamFilter * self);
 
 /* ---- gstcsfcaps.c; any thread ------------------------------------------------------------------ */
 
-/* Caps of what one kernel takes (NULL: any of them), in system memory and, with cuda, in CUDA memory
- * after that. */
-GstCaps *gst_csf_kernel_caps (const csfk_kernel * kernel, gboolean cuda);
+/* Caps that one kernel (NULL: any, or one not known yet) has on the pad of that direction: in system
+ * memory and, with cuda, in CUDA memory after that. */
+GstCaps *gst_csf_kernel_caps (const csfk_kernel * kernel, GstPadDirection side, gboolean cuda);
+
+/* Whether the output may differ from the input. */
+gboolean gst_csf_kernel_converts (const csfk_kernel * kernel);
+
+/* What the other pad can have when the pad of direction `side` has these caps; unchanged pictures come
+ * first. */
+GstCaps *gst_csf_transform_caps (const csfk_kernel * kernel, GstPadDirection side, GstCaps * caps,
+    gboolean cuda);
 
 /* Whether these fixed caps are of CUDA memory. */
 gboolean gst_csf_caps_are_cuda (GstCaps * caps);
 
-/* The caps to send downstream for fixed input caps: CUDA memory where it came so and can go on so, or
- * where downstream asks for it in as many words before system memory. */
+/* The caps to send downstream for fixed input caps: the same pictures if downstream takes them, else its
+ * first wish; CUDA memory where it came so and can go on so, or where downstream asks for it in as many
+ * words before system memory. */
 GstCaps *gst_csf_choose_output_caps (GstCudaStreamFilter * self, GstCaps * input_caps,
     gboolean cuda);
 
