@@ -82,16 +82,19 @@ find_symbols (nvrtc *self, const char **missing)
   return true;
 }
 
-/* The toolkit's own folder is not on the loader's path everywhere. */
+/* The toolkit's own folder is not on the loader's path everywhere.  CSF_NVRTC names one library, and no
+ * other is looked for. */
 static void *
 open_library (int major)
 {
   static const char *const places[] = {
     "libnvrtc.so.%d", "/usr/local/cuda/lib64/libnvrtc.so.%d", "/usr/local/cuda-%d/lib64/libnvrtc.so.%d"
   };
-  const char *home = getenv ("CUDA_HOME");
+  const char *home = getenv ("CUDA_HOME"), *only = getenv ("CSF_NVRTC");
   char path[OPTION_BYTES];
 
+  if (only != NULL)
+    return dlopen (only, RTLD_NOW | RTLD_LOCAL);
   if (home != NULL) {
     void *library;
 
@@ -128,7 +131,7 @@ load_locked (int driver_version, csf_error *error)
   if (self.library == NULL)
     return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "CUDA source is compiled by NVRTC, and libnvrtc.so.%d cannot be loaded; install it (package "
-        "cuda-nvrtc, in PyPI nvidia-cuda-nvrtc, with its folder in LD_LIBRARY_PATH), or compile the "
+        "cuda-nvrtc, in PyPI nvidia-cuda-nvrtc, with its path in CSF_NVRTC), or compile the "
         "file with nvcc -cubin", preferred >= 12 ? preferred : 13);
   if (!find_symbols (&self, &missing)) {
     dlclose (self.library);

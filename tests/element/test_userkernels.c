@@ -542,6 +542,25 @@ START_TEST (error_in_source_is_said_with_file_and_line)
 
 END_TEST
 
+/* Built-in kernels do without it. */
+START_TEST (missing_nvrtc_is_one_error_of_source_alone)
+{
+  gchar *path = write_file ("n.cu", KERNEL ("n", ""));
+  gchar *properties = g_strdup_printf ("kernel-file=%s", path);
+  GstElement *pipeline;
+
+  g_setenv ("CSF_NVRTC", "/nowhere/libnvrtc.so", TRUE);
+  EXPECT_ERROR (properties, "n.cu", "NVRTC", "install it", "CSF_NVRTC");
+  pipeline = pipeline_new ("videotestsrc num-buffers=3 ! X kernel=sobel ! fakesink");
+  pipeline_run (pipeline);
+  pipeline_free (pipeline);
+  g_unsetenv ("CSF_NVRTC");
+  g_free (properties);
+  g_free (path);
+}
+
+END_TEST
+
 START_TEST (function_is_named_where_there_are_several)
 {
   gchar *path = write_file ("two.cu", KERNEL ("one", "") "extern \"C\" __global__ void two (csfk_frame f) { }");
@@ -771,6 +790,7 @@ make_suite (void)
   tcase_add_test (files, file_that_is_no_code_is_one_error);
   tcase_add_test (files, source_is_compiled_and_described);
   tcase_add_test (files, error_in_source_is_said_with_file_and_line);
+  tcase_add_test (files, missing_nvrtc_is_one_error_of_source_alone);
   tcase_add_test (files, function_is_named_where_there_are_several);
   tcase_add_test (files, compiled_code_is_kept_by_all_it_was_made_of);
   tcase_add_test (reload, changed_file_is_taken_at_a_frame);
@@ -784,6 +804,7 @@ main (int argc, char **argv)
   gchar *command;
   int result;
 
+  g_unsetenv ("CSF_NVRTC");
   folder = g_dir_make_tmp ("csf-test-XXXXXX", NULL);
   g_setenv ("XDG_CACHE_HOME", folder, TRUE);
   result = test_main (argc, argv, make_suite);
