@@ -7,7 +7,12 @@
 #define KERNELS(X) \
   X (csfk_copy) \
   X (csfk_sobel) \
-  X (csfk_gaussianblur)
+  X (csfk_gaussianblur) \
+  X (csfk_videobalance) \
+  X (csfk_temporaldenoise) \
+  X (csfk_motiondetect) \
+  X (csfk_anonymize) \
+  X (csfk_drawregions)
 
 #define DECLARE(kernel) extern const csfk_kernel kernel;
 #define ENTRY(kernel) &kernel,

@@ -76,7 +76,7 @@ list_elf (const fake_module *module, char names[][128], unsigned most)
     const char *name = (const char *) elf + strings.offset + get_section (elf, i).name;
 
     if (strncmp (name, ".text.", 6) == 0)
-      snprintf (names[n++], 128, "%s", name + 6);
+      snprintf (names[n++], 128, "%.127s", name + 6);
   }
   return n;
 }
@@ -246,7 +246,7 @@ add_function (fake_module *module, const char *name, fake_context *context)
   if (made == NULL)
     abort ();
   made->module = module;
-  snprintf (made->name, sizeof made->name, "%s", name);
+  snprintf (made->name, sizeof made->name, "%.127s", name);
   made->kernel = fake_kernel_find (name, &made->is_part);
   /* A user's function of which nothing is known here copies. */
   if (made->kernel == NULL)
