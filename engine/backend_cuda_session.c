@@ -451,6 +451,25 @@ run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_erro
   return code == 0 ? CSF_OK : cuda_status (code);
 }
 
+/* Twice the room that the regions need.  The slot is free: nothing reads the old ones any more. */
+static csf_status
+grow_regions (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  const cu_deviceptr old = slot->regions;
+  csf_status status = CSF_OK;
+
+  atomic_fetch_sub (&session->device_bytes, slot->region_room * sizeof (csfk_region));
+  slot->regions = 0;
+  slot->region_room = 2 * job->n_regions;
+  CU (CSF_STAGE_UPLOAD, job->frame, MemFree, old);
+  status = alloc_device (session, &slot->regions, slot->region_room * sizeof (csfk_region), error);
+  if (status == CSF_OK)
+    atomic_fetch_add (&session->base.growths, 1);
+fail:
+  return status;
+}
+
 /* The frame's regions go up ahead of its picture. */
 static csf_status
 copy_regions (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
@@ -461,18 +480,10 @@ copy_regions (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_er
 
   if (job->n_regions == 0)
     return CSF_OK;
-  if (job->n_regions > slot->region_room) {
-    /* The slot is free: nothing reads the old ones any more. */
-    CU (CSF_STAGE_UPLOAD, job->frame, MemFree, slot->regions);
-    atomic_fetch_sub (&session->device_bytes, slot->region_room * sizeof (csfk_region));
-    slot->regions = 0;
-    while (slot->region_room < job->n_regions)
-      slot->region_room *= 2;
-    status = alloc_device (session, &slot->regions, slot->region_room * sizeof (csfk_region), error);
-    if (status != CSF_OK)
-      return status;
-    atomic_fetch_add (&session->base.growths, 1);
-  }
+  if (job->n_regions > slot->region_room)
+    status = grow_regions (session, slot, job, error);
+  if (status != CSF_OK)
+    return status;
   CU (CSF_STAGE_UPLOAD, job->frame, MemcpyHtoDAsync, slot->regions, job->regions, bytes, slot->stream);
 fail:
   return status;

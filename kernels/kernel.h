@@ -181,9 +181,9 @@ struct csfk_kernel
   unsigned params_size;         /* of the parameter structure, at most CSFK_MAX_PARAMS, may be 0 */
 
   /* Optional: bytes of state that go from one frame to the next, and of memory that a frame has for
-   * itself; of pictures of these formats and sizes, whatever their strides.  Both are aligned to 16 bytes.  A kernel with state sees
-   * the frames one after another in their order, and its state is zeroed at a flush, a discontinuity
-   * and new caps. */
+   * itself; of pictures of these formats and sizes, whatever their strides.  Both are aligned to 16 bytes.
+   * A kernel with state sees the frames one after another in their order, and its state is zeroed at a
+   * flush, a discontinuity and new caps. */
   unsigned long (*state_size) (const csfk_kernel * kernel, const csfk_image * in,
       const csfk_image * out);
   unsigned long (*workspace_size) (const csfk_kernel * kernel, const csfk_image * in,

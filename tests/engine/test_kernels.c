@@ -413,6 +413,83 @@ a_launch_without_device_code_fails_its_frame (void)
   close_engine (&self);
 }
 
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* A few frames through an engine whose driver may refuse any call; what is left is the caller's to count.
+ * Returns whether all frames came out. */
+static bool
+run_session (void)
+{
+  fixture self;
+  unsigned done = 0, sent = 0;
+  csf_result result;
+
+  prepare (&self, &memory_kernel, 2);
+  if (csf_engine_create (&self.config, &self.engine, NULL) != CSF_OK) {
+    fixture_finish (&self);
+    return false;
+  }
+  while (done < 6) {
+    csfk_region regions[200] = { {.x = 1} };
+    test_frame *frame = fixture_fill (&self, sent);
+    csf_job job = fixture_job (&self, frame);
+
+    csfk_image_init (&frame->out, CSFK_FORMAT_GRAY8, 32, 24);
+    frame->out.plane[0].stride = 32;
+    frame->out.plane[0].data = frame->out_memory;
+    job.out = frame->out;
+    job.regions = host_regions = regions;
+    job.n_regions = sent == 3 ? 200 : 1;
+    job.reset_state = sent == 4;
+    if (csf_engine_submit (self.engine, &job, NULL, NULL) != CSF_OK)
+      break;
+    sent++;
+    if (csf_engine_retire (self.engine, &result) != CSF_OK || result.status != CSF_OK)
+      break;
+    done++;
+  }
+  fixture_close (&self);
+  return done == 6;
+}
+
+/* Each call but those that look only; a failure of fixture_prepare's own calls would end the test. */
+static void
+any_call_for_state_workspace_and_regions_may_fail (void)
+{
+  static const char *const calls[] = {
+    "cuMemAlloc_v2", "cuMemsetD8Async", "cuMemcpyHtoDAsync_v2", "cuMemFree_v2", "cuStreamWaitEvent",
+    "cuEventRecord", "cuEventCreate", "cuLaunchKernel", "cuModuleLoadDataEx", "cuModuleGetFunction"
+  };
+
+  REQUIRE_FAKE ();
+  for (unsigned c = 0; c < sizeof calls / sizeof calls[0]; c++) {
+    unsigned failures = 0;
+
+    for (long long k = 1;; k++) {
+      fake_cuda_counters now;
+      bool all;
+
+      fake->reset ();
+      fake_setting ("DELAY_US", 20);
+      fake_setting ("FAIL_AT", k);
+      fake->set_fail_call (calls[c]);
+      all = run_session ();
+      now = fake_counters ();
+      CHECK_INT (now.misuse, 0);
+      CHECK_INT (now.device_bytes + now.streams + now.events + now.modules, 0);
+      CHECK_INT (n_open, 0);
+      if (now.injected == 0) {
+        CHECK (all);
+        break;
+      }
+      failures += !all;
+    }
+    /* To give memory back is all that may fail and cost no frame. */
+    CHECK (failures > 0 || strcmp (calls[c], "cuMemFree_v2") == 0);
+  }
+  fake->reset ();
+}
+
 /* ---- code from outside ----------------------------------------------------------------------- */
 
 static csf_status
@@ -509,6 +586,8 @@ main (int argc, char **argv)
     {"a_kernel_for_the_other_backend_is_refused", a_kernel_for_the_other_backend_is_refused},
     {"a_launch_without_device_code_fails_its_frame",
         a_launch_without_device_code_fails_its_frame},
+    {"any_call_for_state_workspace_and_regions_may_fail",
+        any_call_for_state_workspace_and_regions_may_fail},
     {"the_only_function_is_found_and_of_several_one_must_be_named",
         the_only_function_is_found_and_of_several_one_must_be_named},
     {"code_that_cannot_be_loaded_says_what_is_wrong",

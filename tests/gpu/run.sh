@@ -14,7 +14,7 @@ usage: tests/gpu/run.sh [OPTION ...]
   --bundle DIR      a GStreamer brought along, for a host without: DIR/env.sh is sourced
   --out DIR         logs and results (default: a folder in /tmp)
   --only NAME,...   only these of: kernels engine element cudamemory memcheck racecheck synccheck
-                    throughput
+                    throughput userkernels video
   --commit TEXT     recorded in the results (default: what git says)
   --jobs N          programs that share the GPU at once (default: half the processors)
   -h, --help        this text
@@ -27,7 +27,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/benchmarks/gpuhost.sh"
 
 build_arg='' bundle='' out='' commit='' jobs=$(( ($(nproc) + 1) / 2 ))
-only=kernels,engine,element,cudamemory,memcheck,racecheck,synccheck,throughput
+only=kernels,engine,element,userkernels,video,cudamemory,memcheck,racecheck,synccheck,throughput
 while [ $# -gt 0 ]; do
   case $1 in -h | --help) usage; exit 0 ;; esac
   [ $# -gt 1 ] || { usage >&2; die "unknown argument, or one without its value: '$1'"; }
@@ -45,7 +45,8 @@ done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number, not '$jobs'"
 for part in ${only//,/ }; do
   case $part in
-    kernels | engine | element | cudamemory | memcheck | racecheck | synccheck | throughput) ;;
+    kernels | engine | element | userkernels | video | cudamemory | memcheck | racecheck | synccheck \
+      | throughput) ;;
     *) usage >&2; die "there is no part '$part'" ;;
   esac
 done
@@ -200,6 +201,19 @@ if wanted element; then
   for program in ${programs:-"$build/tests/element/element-frames"}; do
     check "$(basename "$program")" 240 env CSF_TEST_BACKEND=cuda CK_DEFAULT_TIMEOUT=60 "$program"
   done
+fi
+
+if wanted userkernels; then
+  check userkernels 240 "$root/tests/gpu/userkernels.sh" "$build"
+  for way in source code library library-cuda; do
+    check "readme-kernel-$way" 120 env "PATH=$PATH:/usr/local/cuda/bin" \
+      "$root/tests/pipelines/readme-kernels" --build "$build" --gpu "$way"
+  done
+fi
+
+if wanted video; then
+  mkdir -p "$out/pictures"
+  check video 300 "$build/tests/gpu/checkvideo" "$out/pictures"
 fi
 
 if wanted cudamemory; then check cudamemory 240 "$build/tests/gpu/checkcudamemory"; fi
