@@ -226,8 +226,8 @@ measure (const job *work, const bench_options *options, bench_report *report)
       work->params != NULL && strchr (work->params, ';') == NULL ? "/" : "",
       work->params != NULL && strchr (work->params, ';') == NULL ? work->params : "", work->width,
       work->height, work->format, work->out_width > 0 ? "/to-" : "", work->out_width > 0 ?
-      (work->out_width > work->width ? "larger" : "smaller") : "", work->out_format != NULL ?
-      work->out_format : "");
+      (work->out_width > work->width ? "1920x1080" : "1280x720") : work->out_format != NULL ? "/to-" : "",
+      work->out_format != NULL ? work->out_format : "");
   bench_row_add_peer (&row, work->element, 1e3 / their_ms);
   bench_report_add (report, &row);
   g_print ("  %-52s %8.3f ms, %s %8.3f ms: %.2f times as fast\n", row.name, our_ms, work->peer_format,

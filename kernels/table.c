@@ -9,6 +9,7 @@
   X (csfk_sobel) \
   X (csfk_gaussianblur) \
   X (csfk_videobalance) \
+  X (csfk_convertscale) \
   X (csfk_temporaldenoise) \
   X (csfk_motiondetect) \
   X (csfk_anonymize) \

@@ -375,6 +375,17 @@ pipeline_run (GstElement * pipeline)
   gst_object_unref (bus);
 }
 
+GstElement *
+pipeline_of (const gchar * properties)
+{
+  gchar *line = g_strdup_printf ("videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8 ! X name=x %s ! "
+      "fakesink", properties);
+  GstElement *pipeline = pipeline_new (line);
+
+  g_free (line);
+  return pipeline;
+}
+
 void
 pipeline_expect_error (GstElement * pipeline, ...)
 {

@@ -148,6 +148,16 @@ void pipeline_run (GstElement * pipeline);
  * state. */
 void pipeline_expect_error (GstElement * pipeline, ...) G_GNUC_NULL_TERMINATED;
 
+/* A pipeline of a few GRAY8 frames through one element with these properties, and that it fails with these
+ * words. */
+GstElement *pipeline_of (const gchar * properties);
+#define EXPECT_ERROR(properties, ...) \
+  do { \
+    GstElement *failing = pipeline_of (properties); \
+    pipeline_expect_error (failing, __VA_ARGS__, NULL); \
+    pipeline_free (failing); \
+  } while (0)
+
 /* Counts the buffers that enter or leave an element's pad. */
 typedef struct
 {

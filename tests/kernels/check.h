@@ -236,6 +236,8 @@ double device_time (gpu * device, void (*work) (void *data), void *data);
 void check_helpers (void);
 /* More that gaussianblur alone promises. */
 void check_gaussian (void);
+/* convertscale against the same. */
+void check_convertscale (void);
 /* Proves on a kernel made for it that faults are found, of the C path or, with the fake driver, of what is
  * behind a launch.  run: checks a kernel, on a device unless that is NULL. */
 typedef void (*harness_run) (gpu * device, const csfk_kernel * kernel, const kernel_model * model);

@@ -351,6 +351,10 @@ check_all (gpu *device, const settings *options)
     check_seed (seed);
     check_gaussian ();
   }
+  if (!device && (!options->kernel || strcmp (options->kernel, "convertscale") == 0)) {
+    check_seed (seed);
+    check_convertscale ();
+  }
   if (device)
     printf ("ok: %u frames on the GPU equal the CPU's\n", totals.device_frames);
   else
