@@ -114,6 +114,26 @@ open_library (int major)
   return NULL;
 }
 
+/* NVRTC opens a second library by its name alone.  Where the first was found by its path, only one that is
+ * there already answers to that name. */
+static void
+open_builtins (const nvrtc *self)
+{
+  char path[OPTION_BYTES];
+  const char *end;
+  Dl_info info;
+
+  if (dladdr (*(void **) &self->Version, &info) == 0 || info.dli_fname == NULL)
+    return;
+  end = strrchr (info.dli_fname, '/');
+  if (end == NULL)
+    return;
+  snprintf (path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int) (end - info.dli_fname),
+      info.dli_fname, self->major, self->minor);
+  if (dlopen (path, RTLD_NOW | RTLD_LOCAL) == NULL)
+    dlerror ();
+}
+
 static csf_status
 load_locked (int driver_version, csf_error *error)
 {
@@ -139,6 +159,7 @@ load_locked (int driver_version, csf_error *error)
         "the NVRTC library has no %s; it is older than CUDA 12, update it", missing);
   }
   self.Version (&self.major, &self.minor);
+  open_builtins (&self);
   loaded = self;
   return CSF_OK;
 }
@@ -225,12 +246,15 @@ compile_error (const char *name, const char *log, csf_error *error)
   return CSF_ERROR_ARGUMENT;
 }
 
+/* log: may be NULL. */
 static csf_status
-nvrtc_error (const nvrtc *self, const char *name, nvrtc_result result, csf_error *error)
+nvrtc_error (const nvrtc *self, const char *name, nvrtc_result result, const char *log,
+    csf_error *error)
 {
   return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-      "NVRTC %d.%d could not compile %s: %s", self->major, self->minor, name,
-      self->GetErrorString (result));
+      "NVRTC %d.%d could not compile %s: %s%s%.*s", self->major, self->minor, name,
+      self->GetErrorString (result), log == NULL ? "" : ", ",
+      log == NULL ? 0 : (int) strcspn (log, "\n"), log == NULL ? "" : log);
 }
 
 static csf_status
@@ -241,7 +265,7 @@ get_code (const nvrtc *self, nvrtc_program program, const csf_nvrtc_source *sour
       self->GetPTXSize (program, size);
 
   if (result != NVRTC_SUCCESS)
-    return nvrtc_error (self, source->name, result, error);
+    return nvrtc_error (self, source->name, result, NULL, error);
   *code = malloc (*size > 0 ? *size : 1);
   if (*code == NULL)
     return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
@@ -252,7 +276,7 @@ get_code (const nvrtc *self, nvrtc_program program, const csf_nvrtc_source *sour
     return CSF_OK;
   free (*code);
   *code = NULL;
-  return nvrtc_error (self, source->name, result, error);
+  return nvrtc_error (self, source->name, result, NULL, error);
 }
 
 static nvrtc_result
@@ -296,13 +320,13 @@ csf_nvrtc_compile (const csf_nvrtc_source *source, const char *target, unsigned 
   }
   result = self->CreateProgram (&program, source->text, source->name, (int) n, texts, names);
   if (result != NVRTC_SUCCESS)
-    return nvrtc_error (self, source->name, result, error);
+    return nvrtc_error (self, source->name, result, NULL, error);
   result = compile (self, program, source, target);
   own_log = get_log (self, program);
   if (result == NVRTC_ERROR_COMPILATION)
     status = compile_error (source->name, own_log, error);
   else if (result != NVRTC_SUCCESS)
-    status = nvrtc_error (self, source->name, result, error);
+    status = nvrtc_error (self, source->name, result, own_log, error);
   else
     status = get_code (self, program, source, strncmp (target, "sm_", 3) == 0, code, size, error);
   self->DestroyProgram (&program);
