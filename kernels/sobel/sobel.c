@@ -319,7 +319,7 @@ enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
   csfk_dim grid = {
     divide_up (pixels, CSFK_SOBEL_BLOCK_X * CSFK_SOBEL_PIXELS (pixel_bytes)),
     divide_up ((unsigned) frame->in.height, CSFK_SOBEL_BLOCK_Y * CSFK_SOBEL_ROWS (pixel_bytes)),
-    (unsigned) frame->in.n_planes
+    1
   };
 
   return launcher->launch (launcher, "csfk_sobel", grid, block, 0, frame, sizeof *frame);

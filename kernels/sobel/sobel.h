@@ -7,12 +7,12 @@
 enum
 {
   CSFK_SOBEL_BLOCK_X = 32,
-  CSFK_SOBEL_BLOCK_Y = 8
+  CSFK_SOBEL_BLOCK_Y = 4
 };
 
-/* A thread makes a patch of pixels by rows.  More rows read fewer rows twice and need more
- * registers: with these, three blocks fit on a multiprocessor. */
+/* A thread makes a patch of pixels by rows, an even number of each: it sets the chroma of the patch
+ * too.  More rows read fewer rows twice and need more registers. */
 #define CSFK_SOBEL_PIXELS(pixel_bytes) ((pixel_bytes) == 4 ? 4 : 8)
-#define CSFK_SOBEL_ROWS(pixel_bytes) ((pixel_bytes) == 1 ? 4 : 2)
+#define CSFK_SOBEL_ROWS(pixel_bytes) ((pixel_bytes) == 1 ? 6 : 4)
 
 #endif

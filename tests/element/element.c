@@ -99,6 +99,20 @@ init_random (void)
   g_printerr ("CSF_TEST_SEED=%u CSF_TEST_BACKEND=%s\n", seed, test_backend ());
 }
 
+static gchar *program_folder;
+
+const gchar *
+test_library (const gchar * which)
+{
+  gchar *name = g_strdup_printf ("libcsf-test-kernels%s.so", which);
+  gchar *path = g_build_filename (program_folder, name, NULL);
+  const gchar *kept = g_intern_string (path);
+
+  g_free (path);
+  g_free (name);
+  return kept;
+}
+
 int
 test_main (int argc, char **argv, Suite * (*make) (void))
 {
@@ -109,6 +123,7 @@ test_main (int argc, char **argv, Suite * (*make) (void))
   gchar *plugin_path = g_strdup (g_getenv ("GST_PLUGIN_PATH"));
   int failed;
 
+  program_folder = g_path_get_dirname (argv[0]);
   forbid_scan ();
   g_unsetenv ("GST_PLUGIN_PATH");
   gst_check_init (&argc, &argv);
@@ -123,6 +138,7 @@ test_main (int argc, char **argv, Suite * (*make) (void))
   g_rand_free (generator);
   g_free (plugin_path);
   g_free ((gchar *) program);
+  g_free (program_folder);
   return failed;
 }
 

@@ -34,6 +34,9 @@ void fake_reset (void);
 /* Below `limit`; a failing run's seed is printed, CSF_TEST_SEED repeats it. */
 guint test_random (guint limit);
 
+/* A library of kernels that lies beside the program: "" the sound one, "-old" and "-none". */
+const gchar *test_library (const gchar * which);
+
 /* A plugin file, looked for where GStreamer would; NULL when there is none. */
 gchar *test_find_plugin (const gchar * name);
 

@@ -23,7 +23,7 @@ static Rig *
 library_rig (const gchar * kernel, const gchar * more)
 {
   gchar *properties = g_strdup_printf ("kernel-library=%s kernel-function=%s %s",
-      g_getenv ("CSF_TEST_LIBRARY"), kernel, more);
+      test_library (""), kernel, more);
   Rig *rig = rig_new (properties);
 
   g_free (properties);
@@ -85,7 +85,7 @@ END_TEST
 
 START_TEST (unusable_library_is_one_error)
 {
-  const gchar *library = g_getenv ("CSF_TEST_LIBRARY");
+  const gchar *library = test_library ("");
   gchar *properties;
 
   EXPECT_ERROR ("kernel-library=/nowhere/X.so", "kernel-library /nowhere/X.so", "cannot be loaded");
@@ -98,10 +98,10 @@ START_TEST (unusable_library_is_one_error)
   properties = g_strdup_printf ("kernel-library=%s kernel-function=unsound", library);
   EXPECT_ERROR (properties, "unsound", "format");
   g_free (properties);
-  properties = g_strdup_printf ("kernel-library=%s", g_getenv ("CSF_TEST_LIBRARY_OLD"));
+  properties = g_strdup_printf ("kernel-library=%s", test_library ("-old"));
   EXPECT_ERROR (properties, "contract 1", "compile it with");
   g_free (properties);
-  properties = g_strdup_printf ("kernel-library=%s", g_getenv ("CSF_TEST_LIBRARY_NONE"));
+  properties = g_strdup_printf ("kernel-library=%s", test_library ("-none"));
   EXPECT_ERROR (properties, "exports no csfk_library");
   g_free (properties);
   properties = g_strdup_printf ("kernel-library=%s kernel-file=X.cu", library);
@@ -114,7 +114,7 @@ END_TEST
 START_TEST (kernel_of_the_other_side_is_one_error)
 {
   gchar *properties = g_strdup_printf ("kernel-library=%s kernel-function=%s",
-      g_getenv ("CSF_TEST_LIBRARY"), on_cuda () ? "cpuonly" : "gpuonly");
+      test_library (""), on_cuda () ? "cpuonly" : "gpuonly");
 
   EXPECT_ERROR (properties, on_cuda () ? "no CUDA function" : "no C function");
   g_free (properties);
@@ -125,7 +125,7 @@ END_TEST
 START_TEST (kernel_that_cannot_be_opened_is_one_error)
 {
   gchar *properties = g_strdup_printf ("kernel-library=%s kernel-function=closed",
-      g_getenv ("CSF_TEST_LIBRARY"));
+      test_library (""));
 
   EXPECT_ERROR (properties, "closed", "the model file is not there");
   g_free (properties);
@@ -257,7 +257,7 @@ expect_output (const gchar * filter, const gchar * field, const gchar * expected
 {
   gchar *line = g_strdup_printf ("videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width=64,height=48,"
       "pixel-aspect-ratio=1/1 ! X name=x kernel-library=%s kernel-function=size ! %s ! "
-      "fakesink name=sink enable-last-sample=true", g_getenv ("CSF_TEST_LIBRARY"), filter);
+      "fakesink name=sink enable-last-sample=true", test_library (""), filter);
   GstElement *pipeline = pipeline_new (line), *sink = pipeline_get (pipeline, "sink");
   GstSample *sample;
   GstVideoInfo info;
@@ -301,7 +301,7 @@ START_TEST (output_follows_downstream_while_playing)
 {
   gchar *line = g_strdup_printf ("videotestsrc is-live=false ! video/x-raw,format=NV12,width=64,height=48 ! "
       "X name=x kernel-library=%s kernel-function=size ! capsfilter name=filter "
-      "caps=video/x-raw,width=32,height=32 ! fakesink name=sink", g_getenv ("CSF_TEST_LIBRARY"));
+      "caps=video/x-raw,width=32,height=32 ! fakesink name=sink", test_library (""));
   GstElement *pipeline, *filter, *sink;
   GstPad *pad;
 
@@ -370,7 +370,7 @@ END_TEST
 static void
 teach_fake (void)
 {
-  GModule *library = g_module_open (g_getenv ("CSF_TEST_LIBRARY"), G_MODULE_BIND_LOCAL);
+  GModule *library = g_module_open (test_library (""), G_MODULE_BIND_LOCAL);
   const csfk_library_table *table = NULL;
 
   if (library == NULL || !g_module_symbol (library, "csfk_library", (gpointer *) & table))
