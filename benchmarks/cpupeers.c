@@ -237,6 +237,24 @@ measure (const job *work, const bench_options *options, bench_report *report)
   g_free (us.out);
 }
 
+/* The processor's name, where the system tells it. */
+static void
+describe_processor (char *name, gsize size)
+{
+  gchar *text = NULL, *at;
+
+  g_strlcpy (name, "CPU", size);
+  if (!g_file_get_contents ("/proc/cpuinfo", &text, NULL, NULL))
+    return;
+  at = strstr (text, "model name");
+  at = at == NULL ? NULL : strchr (at, ':');
+  if (at != NULL) {
+    at[strcspn (at, "\n")] = '\0';
+    g_strlcpy (name, g_strstrip (at + 1), size);
+  }
+  g_free (text);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -248,7 +266,7 @@ main (int argc, char **argv)
   bench_options_parse (&options, argc, argv, "times the C path and GStreamer's own elements, a core "
       "against a core");
   version = gst_version_string ();
-  g_strlcpy (report.device, "CPU", sizeof report.device);
+  describe_processor (report.device, sizeof report.device);
   g_strlcpy (report.gstreamer, version, sizeof report.gstreamer);
   for (unsigned i = 0; i < G_N_ELEMENTS (jobs); i++)
     measure (&jobs[i], &options, &report);
