@@ -221,35 +221,53 @@ scale_length (gint length, gint num_a, gint denom_a, gint num_b, gint denom_b)
   return (gint) CLAMP (scaled + 0.5, 1.0, (gdouble) G_MAXINT);
 }
 
-/* A size near the input's, or of the input's shape where one side is given. */
-static void
-fixate_size (GstStructure * structure, const GstVideoInfo * input)
+/* Sets one side that leaves the picture's shape as it was; TRUE if that could be, to the nearest pixel. */
+static gboolean
+fixate_side (GstStructure * structure, const gchar * side, gint wanted)
+{
+  gint got = 0;
+
+  gst_structure_fixate_field_nearest_int (structure, side, wanted);
+  return gst_structure_get_int (structure, side, &got) && got == wanted;
+}
+
+/* A size near the input's, or of the input's shape where one side is given.  TRUE: its pixels may have the
+ * shape that the input's have. */
+static gboolean
+fixate_sides (GstStructure * structure, const GstVideoInfo * input, gint out_n, gint out_d)
 {
   gint in_width = GST_VIDEO_INFO_WIDTH (input), in_height = GST_VIDEO_INFO_HEIGHT (input);
   gint in_n = GST_VIDEO_INFO_PAR_N (input), in_d = GST_VIDEO_INFO_PAR_D (input);
-  gint width = 0, height = 0, out_n = in_n, out_d = in_d, n, d;
-  gboolean par_given = gst_structure_get_fraction (structure, "pixel-aspect-ratio", &out_n, &out_d);
+  gint width, height;
 
-  if (gst_structure_get_int (structure, "width", &width)
-      && !gst_structure_get_int (structure, "height", &height)) {
-    /* height = width / shape, in pixels of the output's */
-    gst_structure_fixate_field_nearest_int (structure, "height", scale_length (width, in_height,
-            in_width, out_n * in_d, out_d * in_n));
-  } else if (width == 0 && gst_structure_get_int (structure, "height", &height)) {
-    gst_structure_fixate_field_nearest_int (structure, "width", scale_length (height, in_width,
-            in_height, in_n * out_d, in_d * out_n));
-  } else if (width == 0) {
+  if (gst_structure_get_int (structure, "width", &width))
+    return !gst_structure_get_int (structure, "height", &height)
+        && fixate_side (structure, "height", scale_length (width, in_height, in_width, out_n * in_d,
+            out_d * in_n));
+  if (!gst_structure_get_int (structure, "height", &height)) {
     gst_structure_fixate_field_nearest_int (structure, "height", in_height);
-    gst_structure_get_int (structure, "height", &height);
-    gst_structure_fixate_field_nearest_int (structure, "width", scale_length (height, in_width,
-            in_height, in_n * out_d, in_d * out_n));
+    if (!gst_structure_get_int (structure, "height", &height))
+      return FALSE;
   }
+  return fixate_side (structure, "width", scale_length (height, in_width, in_height, in_n * out_d,
+          in_d * out_n));
+}
+
+static void
+fixate_size (GstStructure * structure, const GstVideoInfo * input)
+{
+  gint n = GST_VIDEO_INFO_PAR_N (input), d = GST_VIDEO_INFO_PAR_D (input), width, height;
+  gint out_n = n, out_d = d;
+  gboolean par_given = gst_structure_get_fraction (structure, "pixel-aspect-ratio", &out_n, &out_d);
+  gboolean same_shape = fixate_sides (structure, input, out_n, out_d);
+
   if (par_given || !gst_structure_get_int (structure, "width", &width)
       || !gst_structure_get_int (structure, "height", &height))
     return;
-  /* Pixels take the shape that leaves the picture's as it was. */
-  if (!gst_util_fraction_multiply (in_n, in_d, in_width, in_height, &n, &d)
-      || !gst_util_fraction_multiply (n, d, height, width, &n, &d))
+  /* Otherwise pixels take the shape that leaves the picture's as it was. */
+  if (!same_shape && (!gst_util_fraction_multiply (n, d, GST_VIDEO_INFO_WIDTH (input),
+              GST_VIDEO_INFO_HEIGHT (input), &n, &d)
+          || !gst_util_fraction_multiply (n, d, height, width, &n, &d)))
     return;
   if (gst_structure_has_field (structure, "pixel-aspect-ratio"))
     gst_structure_fixate_field_nearest_fraction (structure, "pixel-aspect-ratio", n, d);

@@ -286,6 +286,9 @@ START_TEST (output_is_what_downstream_asks_for)
   expect_output ("video/x-raw,width=128", "size", "height=(int)96");
   expect_output ("video/x-raw,height=24", "size", "width=(int)32");
   expect_output ("video/x-raw,width=[1,40]", "size", "width=(int)40");
+  /* To the nearest pixel, which is no reason for pixels that are not square. */
+  expect_output ("video/x-raw,width=101", "size", "height=(int)76");
+  expect_output ("video/x-raw,width=101", "shape", "pixel-aspect-ratio=(fraction)1/1");
   /* Nothing asked: the same size. */
   expect_output ("identity", "size", "width=(int)64, height=(int)48");
   /* Both given: the pixels' shape makes up for it, if it may. */
