@@ -261,11 +261,49 @@ is_aligned_for_four (const csfk_image *image)
       is_aligned (image, 1, image->format == CSFK_FORMAT_NV12 ? 4 : 2);
 }
 
+/* All planes' rows are whole numbers of so many bytes. */
+static int
+has_whole_rows (const csfk_image *image, int bytes)
+{
+  for (int i = 0; i < image->n_planes; i++)
+    if (image->plane[i].row_bytes % bytes != 0)
+      return 0;
+  return 1;
+}
+
+/* Of pictures of the same colours: each plane is another size of its own. */
+static int
+choose_scaling (const csfk_image *in, const csfk_image *out, const csfk_convertscale_plan *plan)
+{
+  const int cubic = plan->method == CSFK_CONVERTSCALE_BICUBIC;
+  const int half = in->width == 2 * out->width && in->height == 2 * out->height;
+  const int twice = out->width == 2 * in->width && out->height == 2 * in->height;
+  const csfk_image *smaller = half ? out : in;
+  /* Chroma is half or twice its size too. */
+  const int two = (half || twice) && (!has_chroma (smaller) ||
+      (smaller->width % 2 == 0 && smaller->height % 2 == 0));
+
+  if (plan->task == CSFK_CONVERTSCALE_PACKED ? plan->in_bytes != 4 || plan->out_bytes != 4 :
+      in->format != out->format)
+    return CSFK_CONVERTSCALE_GENERAL;
+  if (two && half && is_aligned (in, 0, 16) && is_aligned (out, 0, 8)) {
+    if (!cubic)
+      return CSFK_CONVERTSCALE_HALVING;
+    if (has_whole_rows (out, 8))
+      return CSFK_CONVERTSCALE_BY_TWO;
+  }
+  if (two && twice && is_aligned (in, 0, 4) && is_aligned (out, 0, 8) && has_whole_rows (out, 8))
+    return CSFK_CONVERTSCALE_BY_TWO;
+  if (!cubic && in->width <= out->width && is_aligned (in, 0, 4) && is_aligned (out, 0, 4) &&
+      has_whole_rows (in, 4) && has_whole_rows (out, 4))
+    return CSFK_CONVERTSCALE_WIDENING;
+  return CSFK_CONVERTSCALE_GENERAL;
+}
+
 static int
 choose_short_cut (const csfk_image *in, const csfk_image *out, const csfk_convertscale_plan *plan)
 {
   const int same_size = in->width == out->width && in->height == out->height;
-  const int words = plan->in_bytes == 4 && plan->out_bytes == 4;
   const int in_words = plan->in_bytes == 4 && is_aligned (in, 0, 16);
   const int out_words = plan->out_bytes == 4 && is_aligned (out, 0, 16);
 
@@ -277,13 +315,7 @@ choose_short_cut (const csfk_image *in, const csfk_image *out, const csfk_conver
     if (in_words && out_words)
       return CSFK_CONVERTSCALE_SAME_SIZE;
   } else if (plan->task == CSFK_CONVERTSCALE_PACKED || plan->task == CSFK_CONVERTSCALE_PLANES) {
-    const int twice = in->width == 2 * out->width && in->height == 2 * out->height;
-    const int alike = plan->task == CSFK_CONVERTSCALE_PACKED ? words : in->format == out->format &&
-        (!has_chroma (out) || (out->width % 2 == 0 && out->height % 2 == 0));
-
-    if (plan->method == CSFK_CONVERTSCALE_BILINEAR && twice && alike && is_aligned (in, 0, 16) &&
-        is_aligned (out, 0, 8))
-      return CSFK_CONVERTSCALE_HALVING;
+    return choose_scaling (in, out, plan);
   }
   return CSFK_CONVERTSCALE_GENERAL;
 }
@@ -343,7 +375,7 @@ divide_up (unsigned value, unsigned by)
 
 /* What one thread makes, and how many of them side by side. */
 static csfk_dim
-get_grid (const csfk_frame *frame, const csfk_convertscale_plan *plan)
+get_grid (const csfk_frame *frame, const csfk_convertscale_plan *plan, csfk_dim block)
 {
   unsigned width = (unsigned) frame->out.width, height = (unsigned) frame->out.height;
   unsigned pixels = CSFK_CONVERTSCALE_PIXELS, rows = CSFK_CONVERTSCALE_ROWS, z = 1;
@@ -353,9 +385,18 @@ get_grid (const csfk_frame *frame, const csfk_convertscale_plan *plan)
     pixels = 16;
     rows = CSFK_CONVERTSCALE_FAST_ROWS;
     z = (unsigned) frame->out.n_planes;
-  } else if (plan->fast == CSFK_CONVERTSCALE_HALVING) {
+  } else if (plan->fast == CSFK_CONVERTSCALE_HALVING || plan->fast == CSFK_CONVERTSCALE_BY_TWO) {
     width = (unsigned) frame->out.plane[0].row_bytes;
     pixels = 8;
+    z = (unsigned) frame->out.n_planes;
+    if (frame->out.height > frame->in.height) {
+      height = (unsigned) frame->in.height + 1;
+      rows = plan->method == CSFK_CONVERTSCALE_BICUBIC ? CSFK_CONVERTSCALE_CUBIC_GAPS :
+          CSFK_CONVERTSCALE_LINEAR_GAPS;
+    }
+  } else if (plan->fast == CSFK_CONVERTSCALE_WIDENING) {
+    width = (unsigned) frame->out.plane[0].row_bytes;
+    rows = CSFK_CONVERTSCALE_FAST_ROWS;
     z = (unsigned) frame->out.n_planes;
   } else if (plan->fast == CSFK_CONVERTSCALE_SAME_SIZE) {
     rows = CSFK_CONVERTSCALE_FAST_ROWS;
@@ -363,8 +404,7 @@ get_grid (const csfk_frame *frame, const csfk_convertscale_plan *plan)
     z = 2;
   }
   return (csfk_dim) {
-    divide_up (width, CSFK_CONVERTSCALE_BLOCK_X * pixels),
-    divide_up (height, CSFK_CONVERTSCALE_BLOCK_Y * rows), z
+    divide_up (width, block.x * pixels), divide_up (height, block.y * rows), z
   };
 }
 
@@ -376,8 +416,10 @@ enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
 
   memcpy (&args.params, params, sizeof args.params);
   make_plan (&frame->in, &frame->out, args.params.method, &args.plan);
-  return launcher->launch (launcher, "csfk_convertscale", get_grid (frame, &args.plan), block, 0,
-      &args, sizeof args);
+  if (args.plan.fast == CSFK_CONVERTSCALE_BY_TWO)
+    block.y = CSFK_CONVERTSCALE_SMALL_BLOCK_Y;
+  return launcher->launch (launcher, "csfk_convertscale", get_grid (frame, &args.plan, block), block,
+      0, &args, sizeof args);
 }
 
 static const char *const methods[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* convertscale on the GPU: one launch, in which a thread makes a few neighbouring samples in a few rows.
  * convertscale.h says what is computed; the general way here computes it for any sizes, alignments and
- * formats, and takes what lies beyond a vector in the short cuts of convertscale_fast.cuh.  Knows its own
- * folder and kernel.h only.
+ * formats, and takes what lies beyond a vector in the short cuts of convertscale_fast.cuh and
+ * convertscale_two.cuh.  Knows its own folder and kernel.h only.
  *
  * Rows are filtered by dp2a, which multiplies two bytes by two 16-bit weights: taps of a component are first
  * brought side by side by a byte permute. */
@@ -575,6 +575,7 @@ convert_to_planes (const Components &components, const csfk_frame &frame, const 
 }
 
 #include "convertscale_fast.cuh"
+#include "convertscale_two.cuh"
 
 /* ---- which way --------------------------------------------------------------------------------- */
 
@@ -664,8 +665,13 @@ csfk_convertscale (const csfk_convertscale_args args)
   if (plan.task == CSFK_CONVERTSCALE_COPY) {
     copy_plane (frame.in.plane[blockIdx.z], frame.out.plane[blockIdx.z], x * 16, y *
         CSFK_CONVERTSCALE_FAST_ROWS);
+  } else if (plan.fast == CSFK_CONVERTSCALE_BY_TWO) {
+    scale_plane_by_two (frame, plan, x * 8, (int) (blockIdx.y * CSFK_CONVERTSCALE_SMALL_BLOCK_Y +
+            threadIdx.y));
   } else if (plan.fast == CSFK_CONVERTSCALE_HALVING) {
     halve_plane (frame, plan, x * 8, y * CSFK_CONVERTSCALE_ROWS);
+  } else if (plan.fast == CSFK_CONVERTSCALE_WIDENING) {
+    widen_plane (frame, plan, x * 4, y * CSFK_CONVERTSCALE_FAST_ROWS);
   } else if (plan.fast == CSFK_CONVERTSCALE_SAME_SIZE && (x + 1) * PIXELS <= frame.out.width) {
     go_the_same_size (frame, plan, x * PIXELS, y * CSFK_CONVERTSCALE_FAST_ROWS);
   } else {

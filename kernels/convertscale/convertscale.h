@@ -113,18 +113,26 @@ enum
 {
   CSFK_CONVERTSCALE_GENERAL = 0,
   CSFK_CONVERTSCALE_HALVING,    /* bilinear of exactly half the width and height, 16-byte aligned */
+  CSFK_CONVERTSCALE_BY_TWO,     /* exactly twice them, or bicubic of half of them, aligned */
+  CSFK_CONVERTSCALE_WIDENING,   /* bilinear of the same width or more, whole words */
   CSFK_CONVERTSCALE_SAME_SIZE   /* COLOUR or PACKED of the same size, four bytes a pixel, aligned */
 };
 
 /* Launch shape.  A thread makes CSFK_CONVERTSCALE_PIXELS samples of a row (of a chroma plane: pairs) in
- * CSFK_CONVERTSCALE_ROWS rows; HALVING: 16 bytes of input in as many pairs of rows; COPY: 16 bytes. */
+ * CSFK_CONVERTSCALE_ROWS rows; HALVING: 8 bytes in as many rows; COPY: 16 bytes; WIDENING: 4; BY_TWO: 8,
+ * bicubic of half the size in CSFK_CONVERTSCALE_ROWS rows, else in the two rows of each of so many gaps
+ * between rows of the input, the first gap being the one above the picture; in smaller blocks, as a thread
+ * has much to do. */
 enum
 {
   CSFK_CONVERTSCALE_BLOCK_X = 32,
   CSFK_CONVERTSCALE_BLOCK_Y = 8,
+  CSFK_CONVERTSCALE_SMALL_BLOCK_Y = 4,
   CSFK_CONVERTSCALE_PIXELS = 4,
   CSFK_CONVERTSCALE_ROWS = 2,
-  CSFK_CONVERTSCALE_FAST_ROWS = 4       /* rows of SAME_SIZE, pairs of rows of HALVING, rows of COPY */
+  CSFK_CONVERTSCALE_FAST_ROWS = 4,      /* of SAME_SIZE, COPY and WIDENING */
+  CSFK_CONVERTSCALE_LINEAR_GAPS = 2,    /* of BY_TWO */
+  CSFK_CONVERTSCALE_CUBIC_GAPS = 4
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* convertscale's short cuts on the GPU, a part of convertscale.cu: copies, exact halving, and conversions of
- * the same size, all with wide loads of aligned pictures.  They give what the general way gives, to the bit;
- * what each leaves out of the arithmetic is said with it. */
+/* convertscale's short cuts on the GPU, a part of convertscale.cu: copies, exact halving, bilinear widening,
+ * and conversions of the same size, all with loads of several bytes of aligned pictures.  They give what the
+ * general way gives, to the bit; what each leaves out of the arithmetic is said with it. */
 #ifndef CSFK_CONVERTSCALE_FAST_CUH
 #define CSFK_CONVERTSCALE_FAST_CUH
 
@@ -136,6 +136,113 @@ halve_plane (const csfk_frame &frame, const convert_plan &plan, int x, int y0)
     halve<1> (in, out, 0, x, y0);
 }
 
+/* ---- wider, bilinear --------------------------------------------------------------------------- */
+
+/* Where the output is no narrower than the input, four neighbouring bytes of it are made of two neighbouring
+ * words of each of two rows: with no more than three samples' way from the first to the last, both of its taps,
+ * and three bytes before the first in its word, that is 8 bytes.  Of R'G'B' the words are two pixels.  Rows are
+ * whole words. */
+template <int N>
+struct widened_columns
+{
+  int first, second;            /* where the two words are, bytes */
+  unsigned selectors[2];        /* bring both taps of two bytes side by side */
+  int weights[4];               /* of a byte's taps */
+
+  __device__ __forceinline__
+  widened_columns (const csfk_convertscale_axis &axis, int row_bytes, int x)
+  {
+    const int o = x / N, last_word = row_bytes - 4;
+    unsigned nibbles = 0;
+
+    first = find_taps<false> (axis, o).at (0) * N & ~3;
+    second = min (first + 4, last_word);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const taps<false> across = find_taps<false> (axis, o + i / N);
+
+      weights[i] = across.weights[0];
+      nibbles = (across.at (0) * N + i % N - first) | (across.at (1) * N + i % N - first) << 4;
+      selectors[i / 2] = i % 2 == 0 ? nibbles : selectors[i / 2] | nibbles << 8;
+    }
+    if (N == 4) {
+      second = find_taps<false> (axis, o).at (1) * 4;
+      selectors[0] = 0x5140;
+      selectors[1] = 0x7362;
+    }
+  }
+};
+
+/* Output bytes x .. x + 3 of FAST_ROWS rows. */
+template <int N>
+static __device__ __forceinline__ void
+widen (const csfk_plane &in, const csfk_plane &out, const csfk_convertscale_axis &x_axis,
+    const csfk_convertscale_axis &y_axis, unsigned selector, int x, int y0)
+{
+  unsigned words[FAST_ROWS][2][2];
+  int down[FAST_ROWS];
+  unsigned char *to = out.data + (size_t) y0 * out.stride + x;
+
+  if (x >= out.row_bytes || y0 >= out.rows)
+    return;
+
+  const widened_columns<N> columns (x_axis, in.row_bytes, x);
+
+#pragma unroll
+  for (int r = 0; r < FAST_ROWS; r++) {
+    const taps<false> rows = find_taps<false> (y_axis, y0 + r);
+
+    down[r] = rows.weights[0];
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+      const unsigned char *row = in.data + (size_t) rows.at (k) * in.stride;
+
+      words[r][k][0] = __ldg ((const unsigned *) (row + columns.first));
+      words[r][k][1] = __ldg ((const unsigned *) (row + columns.second));
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < FAST_ROWS; r++) {
+    unsigned sums[4] = { 32768, 32768, 32768, 32768 };
+
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+      const unsigned *two = words[r][k], weight = down[r] >> 16 * k & 0xffff;
+      const unsigned low = __byte_perm (two[0], two[1], columns.selectors[0]);
+      const unsigned high = __byte_perm (two[0], two[1], columns.selectors[1]);
+
+      sums[0] += dot_low (columns.weights[0], low, 0) * weight;
+      sums[1] += dot_high (columns.weights[1], low, 0) * weight;
+      sums[2] += dot_low (columns.weights[2], high, 0) * weight;
+      sums[3] += dot_high (columns.weights[3], high, 0) * weight;
+    }
+    /* The results are the sums' third bytes. */
+    const unsigned word = __byte_perm (__byte_perm (sums[0], sums[1], 0x0062),
+        __byte_perm (sums[2], sums[3], 0x0062), 0x5410);
+
+    if (y0 + r < out.rows)
+      *(unsigned *) to = __byte_perm (word, 255, selector);
+    to += out.stride;
+  }
+}
+
+static __device__ __forceinline__ void
+widen_plane (const csfk_frame &frame, const convert_plan &plan, int x, int y0)
+{
+  const csfk_plane &in = frame.in.plane[blockIdx.z];
+  const csfk_plane &out = frame.out.plane[blockIdx.z];
+  const int *order = plan.order;
+
+  if (plan.task == CSFK_CONVERTSCALE_PACKED)
+    widen<4> (in, out, plan.x, plan.y, order[0] | order[1] << 4 | order[2] << 8 | order[3] << 12, x, y0);
+  else if (blockIdx.z == 0)
+    widen<1> (in, out, plan.x, plan.y, 0x3210, x, y0);
+  else if (frame.in.format == CSFK_FORMAT_NV12)
+    widen<2> (in, out, plan.chroma_x, plan.chroma_y, 0x3210, x, y0);
+  else
+    widen<1> (in, out, plan.chroma_x, plan.chroma_y, 0x3210, x, y0);
+}
+
 /* ---- the same size ----------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ void
@@ -159,37 +266,61 @@ reorder_pixels (const csfk_frame &frame, const convert_plan &plan, int x0, int y
               selector));
 }
 
-/* Chroma pairs k - 1 .. k + 2 of a row, k even, the component of the output's first byte in a word's lower
- * half and that of its third in its upper.  LEFT: the first of them is wanted. */
-template <bool LEFT>
-static __device__ __forceinline__ void
-load_pairs (const csfk_image &in, bool blue_first, int row, int k, unsigned *pairs)
+/* What is loaded of a row of chroma: its samples k and k + 1, k even, the one behind them, and with LEFT the
+ * one before them.  NV12: pairs; I420: of the component of the output's first byte, then of that of its third.
+ * Loads only, with nothing to wait for between them: what is beyond the edges is fetched at the edge. */
+template <bool NV12, bool LEFT>
+struct chroma_row
 {
-  const bool has_left = k > 0, has_right = k + 2 <= (in.width + 1) / 2 - 1;
-  const int first = blue_first ? 1 : 2, second = 3 - first;
+  unsigned before[NV12 ? 1 : 2], own[NV12 ? 1 : 2], after[NV12 ? 1 : 2];
 
-  if (in.format == CSFK_FORMAT_NV12) {
-    const unsigned char *at = in.plane[1].data + (size_t) row * in.plane[1].stride + 2 * k;
-    const unsigned selector = blue_first ? 0x4140 : 0x4041, own = *(const unsigned *) at;
-    const unsigned after = has_right ? *(const unsigned short *) (at + 4) : own >> 16;
+  __device__ __forceinline__ void
+  load (const csfk_image &in, bool blue_first, int row, int k)
+  {
+    const bool has_left = k > 0, has_right = k + 2 <= (in.width + 1) / 2 - 1;
 
-    if (LEFT)
-      pairs[0] = __byte_perm (has_left ? *(const unsigned short *) (at - 2) : own, 0, selector);
-    pairs[1] = __byte_perm (own, 0, selector);
-    pairs[2] = __byte_perm (own >> 16, 0, selector);
-    pairs[3] = __byte_perm (after, 0, selector);
-  } else {
-    const unsigned char *a = in.plane[first].data + (size_t) row * in.plane[first].stride + k;
-    const unsigned char *b = in.plane[second].data + (size_t) row * in.plane[second].stride + k;
-    const unsigned own_a = *(const unsigned short *) a, own_b = *(const unsigned short *) b;
+    if constexpr (NV12) {
+      const unsigned char *at = in.plane[1].data + (size_t) row * in.plane[1].stride + 2 * k;
 
-    pairs[1] = (own_a & 255) | (own_b & 255) << 16;
-    pairs[2] = own_a >> 8 | own_b >> 8 << 16;
-    if (LEFT)
-      pairs[0] = has_left ? a[-1] | b[-1] << 16 : pairs[1];
-    pairs[3] = has_right ? a[2] | b[2] << 16 : pairs[2];
+      own[0] = __ldg ((const unsigned *) at);
+      after[0] = __ldg ((const unsigned short *) (at + (has_right ? 4 : 2)));
+      if (LEFT)
+        before[0] = __ldg ((const unsigned short *) (at - (has_left ? 2 : 0)));
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        const csfk_plane &plane = in.plane[blue_first == (i == 0) ? 1 : 2];
+        const unsigned char *at = plane.data + (size_t) row * plane.stride + k;
+
+        own[i] = __ldg ((const unsigned short *) at);
+        after[i] = __ldg (at + (has_right ? 2 : 1));
+        if (LEFT)
+          before[i] = __ldg (at - (has_left ? 1 : 0));
+      }
+    }
   }
-}
+
+  /* Samples k - 1 .. k + 2, the component of the first byte in a word's lower half. */
+  __device__ __forceinline__ void
+  get (bool blue_first, unsigned *pairs) const
+  {
+    if constexpr (NV12) {
+      const unsigned selector = blue_first ? 0x4140 : 0x4041;
+
+      if (LEFT)
+        pairs[0] = __byte_perm (before[0], 0, selector);
+      pairs[1] = __byte_perm (own[0], 0, selector);
+      pairs[2] = __byte_perm (own[0], 0, blue_first ? 0x4342 : 0x4243);
+      pairs[3] = __byte_perm (after[0], 0, selector);
+    } else {
+      if (LEFT)
+        pairs[0] = before[0] | before[1] << 16;
+      pairs[1] = __byte_perm (own[0], own[1], 0x3430);
+      pairs[2] = __byte_perm (own[0], own[1], 0x3531);
+      pairs[3] = after[0] | after[1] << 16;
+    }
+  }
+};
 
 /* The float 2^23 + the lower (upper) half of a word, without the 2^23. */
 static __device__ __forceinline__ float
@@ -229,33 +360,37 @@ make_pixel (const csfk_convertscale_floats &matrix, float luma, float first, flo
 }
 
 /* Where the sizes are the same, chroma is a quarter or a half of the way from one sample to the next: sums
- * with weights of 4 in each direction have the PLACES places as they are.  y0 is even, so is ROWS. */
-template <int SITE, int ROWS>
+ * with weights of 4 in each direction have the PLACES places as they are.  y0 is even, so is FAST_ROWS. */
+template <int SITE, bool NV12>
 static __device__ __forceinline__ void
 convert_same_rows (const csfk_frame &frame, const convert_plan &plan, int x0, int y0)
 {
   constexpr bool cosited_x = SITE != CSFK_CHROMA_SITE_CENTER;
   constexpr bool cosited_y = SITE == CSFK_CHROMA_SITE_TOP_LEFT;
+  constexpr int first_row = cosited_y ? 1 : 0;
   const csfk_image &in = frame.in;
   const csfk_plane &luma = in.plane[0], &out = frame.out.plane[0];
   const bool blue_first = frame.out.format == CSFK_FORMAT_BGRA ||
       frame.out.format == CSFK_FORMAT_BGRx;
-  unsigned words[ROWS], pairs[ROWS / 2 + 2][4];
+  chroma_row<NV12, !cosited_x> rows[FAST_ROWS / 2 + 2];
+  unsigned words[FAST_ROWS];
+  unsigned char *to = out.data + (size_t) y0 * out.stride + 4 * (size_t) x0;
 
 #pragma unroll
-  for (int r = 0; r < ROWS; r++)
-    words[r] = *(const unsigned *) (luma.data + (size_t) min (y0 + r, in.height - 1) * luma.stride +
-        x0);
+  for (int r = first_row; r < FAST_ROWS / 2 + 2; r++)
+    rows[r].load (in, blue_first, clamp (y0 / 2 - 1 + r, 0, (in.height + 1) / 2 - 1), x0 / 2);
 #pragma unroll
-  for (int r = cosited_y ? 1 : 0; r < ROWS / 2 + 2; r++)
-    load_pairs<!cosited_x> (in, blue_first, clamp (y0 / 2 - 1 + r, 0, (in.height + 1) / 2 - 1),
-        x0 / 2, pairs[r]);
+  for (int r = 0; r < FAST_ROWS; r++)
+    words[r] = __ldg ((const unsigned *) (luma.data + (size_t) min (y0 + r, in.height - 1) *
+            luma.stride + x0));
 
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    const unsigned *at = pairs[r / 2 + 1], *other = pairs[r / 2 + r % 2 * 2];
-    unsigned sums[4], chroma[PIXELS], pixels[PIXELS];
+  for (int r = 0; r < FAST_ROWS; r++) {
+    unsigned at[4], other[4], sums[4], chroma[PIXELS], pixels[PIXELS];
 
+    rows[r / 2 + 1].get (blue_first, at);
+    if (!cosited_y || r % 2 != 0)
+      rows[r / 2 + r % 2 * 2].get (blue_first, other);
 #pragma unroll
     for (int k = cosited_x ? 1 : 0; k < 4; k++)
       sums[k] = !cosited_y ? at[k] * 3 + other[k] : r % 2 ? (at[k] + other[k]) * 2 : at[k] * 4;
@@ -271,21 +406,21 @@ convert_same_rows (const csfk_frame &frame, const convert_plan &plan, int x0, in
           __uint_as_float (__byte_perm (words[r], MAGIC, 0x7650 + i)) - MAGIC_FLOAT,
           low_half (chroma[i]), high_half (chroma[i]));
     if (y0 + r < in.height)
-      *(uint4 *) (out.data + (size_t) (y0 + r) * out.stride + 4 * (size_t) x0) =
-          make_uint4 (pixels[0], pixels[1], pixels[2], pixels[3]);
+      *(uint4 *) to = make_uint4 (pixels[0], pixels[1], pixels[2], pixels[3]);
+    to += out.stride;
   }
 }
 
-/* Chroma on both sides takes more registers, so that fewer rows are under way. */
 template <int SITE>
 static __device__ __forceinline__ void
 convert_same_to_pixels (const csfk_frame &frame, const convert_plan &plan, int x0, int y0)
 {
-  constexpr int rows = SITE == CSFK_CHROMA_SITE_CENTER ? 2 : FAST_ROWS;
-
-#pragma unroll 1
-  for (int y = y0; y < min (y0 + FAST_ROWS, frame.in.height); y += rows)
-    convert_same_rows<SITE, rows> (frame, plan, x0, y);
+  if (y0 >= frame.in.height)
+    return;
+  if (frame.in.format == CSFK_FORMAT_NV12)
+    convert_same_rows<SITE, true> (frame, plan, x0, y0);
+  else
+    convert_same_rows<SITE, false> (frame, plan, x0, y0);
 }
 
 /* Luma of four pixels: weights times 64, so that the results are third bytes of the sums.  They cannot be

@@ -324,7 +324,8 @@ static void
 choose_size (const csfk_image *in, int *width, int *height)
 {
   static const int ratios[][2] = {
-    {1, 1}, {1, 1}, {1, 1}, {1, 2}, {1, 2}, {1, 2}, {2, 1}, {2, 3}, {3, 2}, {1, 3}, {5, 7}, {7, 4}
+    {1, 1}, {1, 1}, {1, 1}, {1, 2}, {1, 2}, {1, 2}, {2, 1}, {2, 1}, {2, 1}, {3, 2}, {3, 2}, {2, 3}, {1, 3},
+    {5, 7}, {7, 4}
   };
   const int n_ratios = CHECK_COUNT (ratios), kind = check_random_in (0, n_ratios + 4);
 
