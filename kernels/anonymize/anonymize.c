@@ -43,7 +43,7 @@ enum
   /* Samples of a row that are blurred at a time. */
   STRIP = 512,
   /* Samples a block of the GPU should have to sum, and bands a cell is cut into at most. */
-  SAMPLES_OF_PART = 4096,
+  SAMPLES_OF_PART = 8192,
   MAX_PARTS_OF_CELL = 64
 };
 
@@ -487,7 +487,10 @@ launch_means (const csfk_anonymize_args *args, csfk_launcher *launcher)
 {
   const unsigned n_cells =
       (unsigned) (args->frame.n_regions * args->blocks * args->blocks);
-  csfk_dim sum_grid = { n_cells, (unsigned) args->parts, 1 };
+  csfk_dim sum_grid = {
+    (unsigned) args->frame.n_regions, (unsigned) (args->blocks * args->blocks),
+    (unsigned) (args->frame.in.n_planes * args->parts)
+  };
   csfk_dim sum_block = { CSFK_ANONYMIZE_SUM_THREADS, 1, 1 };
   csfk_dim means_grid = { divide_up (n_cells, CSFK_ANONYMIZE_MEANS_THREADS), 1, 1 };
   csfk_dim means_block = { CSFK_ANONYMIZE_MEANS_THREADS, 1, 1 };

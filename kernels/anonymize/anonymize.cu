@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* anonymize on the GPU.  Up to two small passes leave the means of all cells of all regions in
  * the workspace; then one launch over the planes (blockIdx.z) copies the picture, each block a
- * tile, and paints over what it has copied what regions cover.  anonymize.c says what is
- * computed.  Knows kernel.h only.
+ * tile, and covers in it what regions cover.  anonymize.c says what is computed.  Knows kernel.h
+ * only.
  *
- * A block's threads look at one region each, so what is not near a region costs little more than
- * the copy however many there are. */
+ * A thread has its words of the tile in registers while the block's threads look at one region
+ * each: most blocks then have nothing to cover and store them.  In the others the words go
+ * through shared memory, and each thread changes its own: a mosaic is a few patterns laid over a
+ * word, not work for each sample. */
 #include "anonymize.h"
+
+#include "cells.cuh"
 
 #define TILE_BYTES CSFK_ANONYMIZE_TILE_BYTES
 #define TILE_ROWS CSFK_ANONYMIZE_TILE_ROWS
@@ -14,135 +18,14 @@
 #define BLOCK_Y CSFK_ANONYMIZE_BLOCK_Y
 #define ROWS CSFK_ANONYMIZE_ROWS
 #define CHUNK CSFK_ANONYMIZE_CHUNK
+#define SUM_THREADS CSFK_ANONYMIZE_SUM_THREADS
 #define SUM_WARPS (CSFK_ANONYMIZE_SUM_THREADS / 32)
 
-/* Samples of one component in a plane, two bytes each where `wide`: sample x begins offset + x *
- * pitch bytes into its row. */
-struct channel
+/* One thread's bytes of a row. */
+enum
 {
-  int offset, pitch, shift_x, shift_y, component;
-  bool wide;
+  WORD = 16
 };
-
-static __device__ __forceinline__ int
-count_channels (int format, int plane)
-{
-  switch (format) {
-    case CSFK_FORMAT_GRAY8:
-    case CSFK_FORMAT_I420:
-      return 1;
-    case CSFK_FORMAT_NV12:
-    case CSFK_FORMAT_P010_10LE:
-      return plane == 0 ? 1 : 2;
-    default:
-      return 3;
-  }
-}
-
-static __device__ __forceinline__ channel
-get_channel (int format, int plane, int i)
-{
-  const int uyvy = format == CSFK_FORMAT_UYVY;
-
-  switch (format) {
-    case CSFK_FORMAT_GRAY8:
-    case CSFK_FORMAT_I420:
-      return { 0, 1, plane > 0, plane > 0, plane, false };
-    case CSFK_FORMAT_NV12:
-      return plane == 0 ? channel { 0, 1, 0, 0, 0, false } : channel { i, 2, 1, 1, 1 + i, false };
-    case CSFK_FORMAT_P010_10LE:
-      return plane == 0 ? channel { 0, 2, 0, 0, 0, true } : channel { 2 * i, 4, 1, 1, 1 + i, true };
-    case CSFK_FORMAT_YUY2:
-    case CSFK_FORMAT_UYVY:
-      return i == 0 ? channel { uyvy, 2, 0, 0, 0, false }
-          : channel { 2 * i - 1 - uyvy, 4, 1, 0, i, false };
-    case CSFK_FORMAT_RGB:
-    case CSFK_FORMAT_BGR:
-      return { i, 3, 0, 0, i, false };
-    default:
-      return { i, 4, 0, 0, i, false };
-  }
-}
-
-/* ---- regions --------------------------------------------------------------------------------- */
-
-/* Even sides of what is covered; size: of a cell, 0 when filled; the cells that show; the
- * region's first means. */
-struct cells
-{
-  int x0, y0, x1, y1;
-  int size;
-  int first_x, last_x, first_y, last_y;
-  int means;
-};
-
-static __device__ __forceinline__ int
-move_near (long long place)
-{
-  const long long limit = CSFK_ANONYMIZE_LIMIT;
-
-  return (int) min (max (place, -limit), limit);
-}
-
-static __device__ __forceinline__ bool
-has_label (const csfk_region &region, const char *label)
-{
-#pragma unroll 1
-  for (int i = 0; label[0] != 0 && i < CSFK_LABEL_BYTES; i++) {
-    if (region.label[i] != label[i])
-      return false;
-    if (label[i] == 0)
-      break;
-  }
-  return true;
-}
-
-static __device__ __forceinline__ void
-grow (int &start, int &end, int size)
-{
-  const int across = ((unsigned) (end - start) + size - 1) / size;
-
-  start -= (across * size - (end - start)) / 4 * 2;
-  end = start + across * size;
-}
-
-static __device__ bool
-find_cells (const csfk_anonymize_args &args, int index, cells &found)
-{
-  const csfk_region &region = args.frame.regions[index];
-  const int width = args.frame.in.width, height = args.frame.in.height;
-  const long long share = args.params.padding_65536;
-
-  if (region.width <= 0 || region.height <= 0)
-    return false;
-
-  const long long pad_x = (region.width * share + 65535) / 65536;
-  const long long pad_y = (region.height * share + 65535) / 65536;
-  int x0 = move_near (region.x - pad_x), x1 = move_near (region.x + pad_x + region.width);
-  int y0 = move_near (region.y - pad_y), y1 = move_near (region.y + pad_y + region.height);
-
-  if (x0 >= width || y0 >= height || x1 <= 0 || y1 <= 0 || !has_label (region, args.params.label))
-    return false;
-
-  x0 &= ~1, y0 &= ~1;
-  x1 += x1 & 1, y1 += y1 & 1;
-  if (args.mode != CSFK_ANONYMIZE_FILL) {
-    int size = ((unsigned) max (x1 - x0, y1 - y0) + args.blocks - 1) / (unsigned) args.blocks;
-
-    size = max (size + (size & 1), (int) CSFK_ANONYMIZE_MIN_CELL);
-    grow (x0, x1, size);
-    grow (y0, y1, size);
-    found.first_x = (unsigned) max (0, -x0) / size;
-    found.first_y = (unsigned) max (0, -y0) / size;
-    found.last_x = (unsigned) (min (x1, width) - 1 - x0) / size;
-    found.last_y = (unsigned) (min (y1, height) - 1 - y0) / size;
-    found.size = size;
-    found.means = index * args.blocks * args.blocks;
-  }
-  found.x0 = x0, found.x1 = x1;
-  found.y0 = y0, found.y1 = y1;
-  return true;
-}
 
 /* ---- means ----------------------------------------------------------------------------------- */
 
@@ -161,10 +44,12 @@ find_window (int start, int size, int length, int shift)
   return { from >> shift, min ((from + size) >> shift, (length + shift) >> shift) };
 }
 
-static __device__ __forceinline__ unsigned
-load_sample (const unsigned char *at, bool wide)
+/* Whether the picture shows anything of the cell that begins there, and the region has it. */
+static __device__ __forceinline__ bool
+shows (const csfk_image &in, const cells &grid, int x, int y)
 {
-  return wide ? (unsigned) (at[0] | at[1] << 8) >> 6 : at[0];
+  return x < min (grid.x1, in.width) && y < min (grid.y1, in.height) && x + grid.size > 0
+      && y + grid.size > 0;
 }
 
 static __device__ __forceinline__ unsigned long long
@@ -176,98 +61,241 @@ count_samples (window across, window down)
 static __device__ __forceinline__ unsigned short
 divide (unsigned long long sum, unsigned long long n)
 {
-  return (unsigned short) ((sum + n / 2) / n);
+  sum += n / 2;
+  /* Many times faster, and enough for all but the largest cells. */
+  if (((sum | n) >> 32) == 0)
+    return (unsigned short) ((unsigned) sum / (unsigned) n);
+  return (unsigned short) (sum / n);
 }
 
-/* This thread's share of rows y0 .. y1 - 1: a warp in turn takes rows, its lanes samples of a
- * row.  Several loads are in flight at once. */
-static __device__ unsigned long long
-sum_rows (const csfk_plane &plane, const channel &at, window across, int y0, int y1)
+/* What a block sums up: bytes byte0 .. byte1 - 1 of rows y0 .. y1 - 1, of the first channel only
+ * those before luma1: the padding of an odd YUY2 row is no pixel, but its chroma is. */
+struct area
 {
-  const int AHEAD = 8;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  unsigned long long sum = 0;
+  const unsigned char *data;
+  int stride, row_bytes;
+  int byte0, byte1, luma1, y0, y1;
+};
 
-  for (int x = across.first + lane; x < across.end; x += 32) {
-    const unsigned char *from = plane.data + at.offset + (size_t) x * at.pitch;
+/* Which bytes of four belong to a channel, 1 each, as dot() wants it.  R'G'B' of three bytes
+ * changes its place from word to word; see add_word(). */
+struct selectors
+{
+  unsigned channel[3];
+  bool wide, rotates, packed;
+};
 
-    for (int y = y0 + warp; y < y1; y += AHEAD * SUM_WARPS) {
-      unsigned samples[AHEAD], few = 0;
+static __device__ __forceinline__ selectors
+get_selectors (int format, int plane)
+{
+  switch (format) {
+    case CSFK_FORMAT_GRAY8:
+    case CSFK_FORMAT_I420:
+      return { {0x01010101, 0, 0}, false, false, false };
+    case CSFK_FORMAT_NV12:
+      return plane == 0 ? selectors { {0x01010101, 0, 0}, false, false, false }
+          : selectors { {0x00010001, 0x01000100, 0}, false, false, false };
+    case CSFK_FORMAT_P010_10LE:
+      return { {0, 0, 0}, true, false, false };
+    case CSFK_FORMAT_YUY2:
+      return { {0x00010001, 0x00000100, 0x01000000}, false, false, true };
+    case CSFK_FORMAT_UYVY:
+      return { {0x01000100, 0x00000001, 0x00010000}, false, false, true };
+    case CSFK_FORMAT_RGB:
+    case CSFK_FORMAT_BGR:
+      return { {0x01000001, 0x00000100, 0x00010000}, false, true, false };
+    default:
+      return { {0x00000001, 0x00000100, 0x00010000}, false, false, false };
+  }
+}
+
+/* sum + the bytes of a that b selects. */
+static __device__ __forceinline__ unsigned
+dot (unsigned a, unsigned b, unsigned sum)
+{
+#if __CUDA_ARCH__ >= 610
+  return __dp4a (a, b, sum);
+#else
+  for (int i = 0; i < 32; i += 8)
+    sum += (a >> i & 255) * (b >> i & 255);
+  return sum;
+#endif
+}
+
+/* The last bytes of a row, or one that is not aligned: n of them, 0 for the others. */
+static __device__ __forceinline__ uint4
+load_bytes (const unsigned char *at, int n)
+{
+  uint4 word = { 0, 0, 0, 0 };
+
+#pragma unroll 1
+  for (int i = n - 1; i >= 0; i--) {
+    word.w = word.w << 8 | word.z >> 24;
+    word.z = word.z << 8 | word.y >> 24;
+    word.y = word.y << 8 | word.x >> 24;
+    word.x = word.x << 8 | at[i];
+  }
+  return word;
+}
+
+/* Adds what of the word at byte x of its row lies in the area. */
+static __device__ __forceinline__ void
+add_word (const uint4 &word, int x, const area &of, const selectors &select, unsigned sums[3])
+{
+  const unsigned parts[] = { word.x, word.y, word.z, word.w };
+  const int phase = select.rotates ? (x >> 4) % 3 : 0;
+  /* Where four bytes begin with the n-th byte of a pixel, channel c is selected by what selects
+   * channel (c - n) % 3 where they begin with the first. */
+  const unsigned first = select.channel[0], second = select.channel[1], third = select.channel[2];
+  const unsigned a = phase == 0 ? first : phase == 1 ? third : second;
+  const unsigned b = phase == 0 ? second : phase == 1 ? first : third;
+  const unsigned c = phase == 0 ? third : phase == 1 ? second : first;
 
 #pragma unroll
-      for (int i = 0; i < AHEAD; i++) {
-        const int row = y + i * SUM_WARPS;
+  for (int i = 0; i < 4; i++) {
+    const int at = x + 4 * i;
+    const unsigned from = ~first_bytes (of.byte0 - at);
+    const unsigned all = parts[i] & from & first_bytes (of.byte1 - at);
 
-        samples[i] = row < y1 ? load_sample (from + (size_t) row * plane.stride, at.wide) : 0;
-      }
-#pragma unroll
-      for (int i = 0; i < AHEAD; i++)
-        few += samples[i];
-      sum += few;
+    if (select.wide) {
+      sums[0] += all >> 6 & 0x3ff;
+      sums[1] += all >> 22;
+    } else if (select.rotates) {
+      sums[0] = dot (all, i % 3 == 0 ? a : i == 1 ? c : b, sums[0]);
+      sums[1] = dot (all, i % 3 == 0 ? b : i == 1 ? a : c, sums[1]);
+      sums[2] = dot (all, i % 3 == 0 ? c : i == 1 ? b : a, sums[2]);
+    } else {
+      sums[0] = dot (select.packed ? parts[i] & from & first_bytes (of.luma1 - at) : all, a,
+          sums[0]);
+      sums[1] = dot (all, b, sums[1]);
+      sums[2] = dot (all, c, sums[2]);
     }
   }
-  return sum;
 }
 
-/* Into thread 0's. */
-static __device__ unsigned long long
-sum_block (unsigned long long sum)
+/* This thread's share: the block's threads take the area's words in their order. */
+template <bool aligned>
+static __device__ __forceinline__ void
+sum_words (const area &of, const selectors &select, int across, unsigned long long sums[3])
 {
-  __shared__ unsigned long long sums[SUM_WARPS];
+  const int AHEAD = aligned ? 4 : 1;
+  const int start = of.byte0 & -WORD;
+  const int step_y = SUM_THREADS / (unsigned) across, step_x = SUM_THREADS - step_y * across;
+  int y = threadIdx.x / (unsigned) across, x = (int) threadIdx.x - y * across;
+
+#pragma unroll 1
+  for (y += of.y0; y < of.y1;) {
+    uint4 words[AHEAD];
+    int at[AHEAD];
+    unsigned few[] = { 0, 0, 0 };
 
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2)
-    sum += __shfl_down_sync (0xffffffffu, sum, step);
-  if (threadIdx.x % 32 == 0)
-    sums[threadIdx.x / 32] = sum;
-  __syncthreads ();
-  if (threadIdx.x == 0)
-    for (int i = 1; i < SUM_WARPS; i++)
-      sum += sums[i];
-  /* The next sum may not be written before this one is read. */
-  __syncthreads ();
-  return sum;
+    for (int i = 0; i < AHEAD; i++) {
+      const unsigned char *from = of.data + (size_t) y * of.stride + start + x * WORD;
+
+      at[i] = y < of.y1 ? start + x * WORD : -1;
+      if (at[i] >= 0)
+        words[i] = aligned ? *(const uint4 *) from
+            : load_bytes (from, min ((int) WORD, of.row_bytes - at[i]));
+      x += step_x;
+      y += step_y + (x >= across);
+      x -= x >= across ? across : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+      if (at[i] >= 0)
+        add_word (words[i], at[i], of, select, few);
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+      sums[i] += few[i];
+  }
 }
 
-extern "C" __global__ void __launch_bounds__ (CSFK_ANONYMIZE_SUM_THREADS, 5)
+static __device__ __forceinline__ void
+sum_area (const area &of, const selectors &select, unsigned long long sums[3])
+{
+  const int start = of.byte0 & -WORD, across = (of.byte1 - start + WORD - 1) / WORD;
+
+  if ((((size_t) of.data | (size_t) of.stride) & (WORD - 1)) == 0
+      && start + across * WORD <= of.row_bytes)
+    sum_words<true> (of, select, across, sums);
+  else
+    sum_words<false> (of, select, across, sums);
+}
+
+/* The block's sums, from its threads'; all threads get here. */
+static __device__ __forceinline__ void
+share_sums (unsigned long long sums[3], int n_channels, unsigned long long shared[SUM_WARPS][3])
+{
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    if (i >= n_channels)
+      break;
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+      sums[i] += __shfl_down_sync (0xffffffffu, sums[i], step);
+    if (threadIdx.x % 32 == 0)
+      shared[threadIdx.x / 32][i] = sums[i];
+  }
+  __syncthreads ();
+}
+
+extern "C" __global__ void __launch_bounds__ (SUM_THREADS)
 csfk_anonymize_sums (const csfk_anonymize_args args)
 {
+  __shared__ unsigned long long shared[SUM_WARPS][3];
   const csfk_image &in = args.frame.in;
   csfk_anonymize_workspace *workspace = (csfk_anonymize_workspace *) args.frame.workspace;
-  const int cells_of_region = args.blocks * args.blocks;
-  const int cell_x = blockIdx.x % cells_of_region % args.blocks;
-  const int cell_y = blockIdx.x % cells_of_region / args.blocks;
-  const int part = blockIdx.y;
+  const place at = load_place (args.frame.regions[blockIdx.x]);
+  const int cell = blockIdx.x * args.blocks * args.blocks + blockIdx.y;
+  const int cell_y = blockIdx.y / (unsigned) args.blocks;
+  const int cell_x = blockIdx.y - cell_y * args.blocks;
+  const int number = blockIdx.z / (unsigned) args.parts, part = blockIdx.z - number * args.parts;
+  const csfk_plane &plane = in.plane[number];
+  const int format = in.format;
   cells grid;
 
-  if (!find_cells (args, blockIdx.x / cells_of_region, grid))
-    return;
-  if (cell_x < grid.first_x || cell_x > grid.last_x || cell_y < grid.first_y
-      || cell_y > grid.last_y)
+  if (!find_cells (args, blockIdx.x, at, { 0, 0, in.width, in.height }, grid))
     return;
 
-#pragma unroll 1
-  for (int plane = 0; plane < in.n_planes; plane++)
-#pragma unroll 1
-    for (int i = 0; i < count_channels (in.format, plane); i++) {
-      const channel at = get_channel (in.format, plane, i);
-      const window across =
-          find_window (grid.x0 + cell_x * grid.size, grid.size, in.width, at.shift_x);
-      const window down =
-          find_window (grid.y0 + cell_y * grid.size, grid.size, in.height, at.shift_y);
-      const int rows = down.end - down.first;
-      const int y0 = down.first + (int) ((long long) rows * part / args.parts);
-      const int y1 = down.first + (int) ((long long) rows * (part + 1) / args.parts);
-      const unsigned long long sum = sum_block (sum_rows (in.plane[plane], at, across, y0, y1));
+  const layout groups = get_layout (format, number);
+  const int x = grid.x0 + cell_x * grid.size, y = grid.y0 + cell_y * grid.size;
 
-      if (threadIdx.x > 0)
-        continue;
-      if (args.parts == 1)
-        workspace->means[blockIdx.x].component[at.component] =
-            divide (sum, count_samples (across, down));
-      else
-        workspace->sums[blockIdx.x * args.parts + part].component[at.component] = sum;
-    }
+  if (!shows (in, grid, x, y))
+    return;
+
+  const window across = find_window (x, grid.size, in.width, groups.shift_x);
+  const window luma = find_window (x, grid.size, in.width, 0);
+  const window down = find_window (y, grid.size, in.height, groups.shift_y);
+  const bool packed = is_packed (format);
+  const int rows = down.end - down.first;
+  const area of = {
+    plane.data, plane.stride, plane.row_bytes, across.first * groups.pitch,
+    across.end * groups.pitch, packed ? luma.end * 2 : across.end * groups.pitch,
+    down.first + rows * part / args.parts, down.first + rows * (part + 1) / args.parts
+  };
+  unsigned long long sums[] = { 0, 0, 0 };
+
+  sum_area (of, get_selectors (format, number), sums);
+  /* Two samples of luma of 10 bits are in four bytes. */
+  if (groups.n_channels == 1)
+    sums[0] += sums[1];
+  share_sums (sums, groups.n_channels, shared);
+
+  if (threadIdx.x < groups.n_channels) {
+    const int component = number + threadIdx.x;
+    const window columns = packed && threadIdx.x == 0 ? luma : across;
+    unsigned long long sum = 0;
+
+#pragma unroll
+    for (int i = 0; i < SUM_WARPS; i++)
+      sum += shared[i][threadIdx.x];
+    if (args.parts == 1)
+      workspace->means[cell].component[component] =
+          divide (sum, count_samples (columns, down));
+    else
+      workspace->sums[cell * args.parts + part].component[component] = sum;
+  }
 }
 
 extern "C" __global__ void __launch_bounds__ (CSFK_ANONYMIZE_MEANS_THREADS)
@@ -281,17 +309,20 @@ csfk_anonymize_means (const csfk_anonymize_args args)
   const int cell_y = cell % cells_of_region / args.blocks;
   cells grid;
 
-  if (cell >= args.frame.n_regions * cells_of_region
-      || !find_cells (args, cell / cells_of_region, grid))
+  if (cell >= args.frame.n_regions * cells_of_region)
     return;
-  if (cell_x < grid.first_x || cell_x > grid.last_x || cell_y < grid.first_y
-      || cell_y > grid.last_y)
+
+  const int index = cell / cells_of_region;
+
+  if (!find_cells (args, index, load_place (args.frame.regions[index]),
+          { 0, 0, in.width, in.height }, grid)
+      || !shows (in, grid, grid.x0 + cell_x * grid.size, grid.y0 + cell_y * grid.size))
     return;
 
 #pragma unroll 1
   for (int plane = 0; plane < in.n_planes; plane++)
 #pragma unroll 1
-    for (int i = 0; i < count_channels (in.format, plane); i++) {
+    for (int i = 0; i < get_layout (in.format, plane).n_channels; i++) {
       const channel at = get_channel (in.format, plane, i);
       const window across =
           find_window (grid.x0 + cell_x * grid.size, grid.size, in.width, at.shift_x);
@@ -302,12 +333,12 @@ csfk_anonymize_means (const csfk_anonymize_args args)
 
 #pragma unroll 8
       for (int part = 0; part < args.parts; part++)
-        sum += sums[part].component[at.component];
-      workspace->means[cell].component[at.component] = divide (sum, count_samples (across, down));
+        sum += sums[part].component[plane + i];
+      workspace->means[cell].component[plane + i] = divide (sum, count_samples (across, down));
     }
 }
 
-/* ---- painting -------------------------------------------------------------------------------- */
+/* ---- covering -------------------------------------------------------------------------------- */
 
 /* The bytes and rows of a plane that a block writes. */
 struct tile
@@ -315,31 +346,12 @@ struct tile
   int byte0, byte1, y0, y1;
 };
 
-static __device__ __forceinline__ void
-store_sample (unsigned char *at, unsigned value, bool wide)
+/* The pixels that its groups stand for. */
+static __device__ __forceinline__ rectangle
+get_pixels (const tile &mine, const layout &groups)
 {
-  if (wide) {
-    at[0] = (unsigned char) (value << 6);
-    at[1] = (unsigned char) (value >> 2);
-  } else {
-    at[0] = (unsigned char) value;
-  }
-}
-
-/* Between the centres of two cells along a side: which, and the weight of the second in 256ths. */
-struct between
-{
-  int before, after, weight;
-};
-
-static __device__ __forceinline__ between
-find_between (int place, int size, int first, int last)
-{
-  const unsigned halves = 2 * place + 1 + size, step = 2 * size;
-  const unsigned cell = halves / step, rest = halves - cell * step;
-
-  return { min (max ((int) cell - 1, first), last), min (max ((int) cell, first), last),
-    (int) (rest * 128 / size) };
+  return { find_group (groups, mine.byte0) << groups.shift_x, mine.y0 << groups.shift_y,
+    (find_group (groups, mine.byte1 - 1) + 1) << groups.shift_x, mine.y1 << groups.shift_y };
 }
 
 static __device__ __forceinline__ unsigned
@@ -347,211 +359,377 @@ get_black (const csfk_image &image, int component)
 {
   const int scale = image.format == CSFK_FORMAT_P010_10LE ? 4 : 1;
 
-  if (component > 0 && image.n_planes > 1)
+  if (component > 0 && (image.n_planes > 1 || is_packed (image.format)))
     return 128 * scale;
-  if (component > 0 && (image.format == CSFK_FORMAT_YUY2 || image.format == CSFK_FORMAT_UYVY))
-    return 128;
   return image.range == CSFK_RANGE_LIMITED ? 16 * scale : 0;
 }
 
-/* What one channel of one region in one tile is painted with, worked out by one thread for its
- * block and kept in shared memory: in registers it would keep blocks that only copy off the
- * multiprocessor. */
-struct brush
+/* Bytes of a plane in one colour, four and four; they are the same again after twelve. */
+struct pattern
 {
-  const unsigned short *means;  /* of the region's first cell */
-  unsigned char *data;          /* sample 0 of row 0 */
-  int stride, pitch;
-  int wide;
-  int x0, y0, x1, y1;           /* samples and rows to paint */
-  int left, top;                /* the first cell's */
-  int across, down;             /* samples and rows of a cell */
-  int first_x, last_x, first_y, last_y;
-  unsigned black;               /* of CSFK_ANONYMIZE_FILL, which has no cells */
+  unsigned part[3];
 };
 
+/* a, b, c: the plane's channels.  `phase`: which of the three comes first. */
+static __device__ __forceinline__ pattern
+make_pattern (int format, int plane, int phase, unsigned a, unsigned b, unsigned c)
+{
+  unsigned four = a | b << 8 | c << 16;
+
+  switch (format) {
+    case CSFK_FORMAT_GRAY8:
+    case CSFK_FORMAT_I420:
+      four = a * 0x01010101u;
+      break;
+    case CSFK_FORMAT_NV12:
+      four = plane == 0 ? a * 0x01010101u : (a | b << 8) * 0x00010001u;
+      break;
+    case CSFK_FORMAT_P010_10LE:
+      four = plane == 0 ? a * 0x00400040u : a << 6 | b << 22;
+      break;
+    case CSFK_FORMAT_YUY2:
+      four = a * 0x00010001u | b << 8 | c << 24;
+      break;
+    case CSFK_FORMAT_UYVY:
+      four = a * 0x01000100u | b | c << 16;
+      break;
+    case CSFK_FORMAT_RGB:
+    case CSFK_FORMAT_BGR:
+      {
+        /* From the first, the second and the third byte of a pixel on. */
+        const unsigned of[] = { four | four << 24, four >> 8 | four << 16, four >> 16 | four << 8 };
+
+        return { {phase == 0 ? of[0] : phase == 1 ? of[1] : of[2],
+              phase == 0 ? of[1] : phase == 1 ? of[2] : of[0],
+              phase == 0 ? of[2] : phase == 1 ? of[0] : of[1]} };
+      }
+  }
+  return { {four, four, four} };
+}
+
+/* Lays bytes first .. end - 1 of the pattern over those of a word.  `keep`: of each four bytes,
+ * what stays. */
 static __device__ __forceinline__ void
-make_brush (const csfk_anonymize_args &args, const tile &mine, const cells &grid, int index,
-    brush &made)
+cover_bytes (uint4 &word, int first, int end, const pattern &with, unsigned keep)
+{
+  unsigned *const parts[] = { &word.x, &word.y, &word.z, &word.w };
+
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const unsigned over = first_bytes (end - 4 * i) & ~first_bytes (first - 4 * i) & ~keep;
+
+    *parts[i] = (*parts[i] & ~over) | (with.part[i % 3] & over);
+  }
+}
+
+/* Between two rows of cells, or two columns: the first, and the weight of the second in 256ths. */
+struct between
+{
+  int cell;
+  unsigned weight;
+};
+
+/* `place`: samples from the first cell's side; size: samples of a cell. */
+static __device__ __forceinline__ between
+find_between (int place, int size)
+{
+  /* From the centre before the first cell's, in halves of a sample. */
+  const unsigned far = 2 * place + 1 + size, cell = far / (2 * size);
+
+  return { (int) cell - 1, (far - cell * 2 * size) * 128 / size };
+}
+
+/* The mean of one component in a column of cells between two rows of them, in 256ths.  volatile:
+ * what is seldom read is not to be kept in registers. */
+static __device__ __forceinline__ unsigned
+get_column (const csfk_anonymize_args &args, const volatile cells &grid, const between &row,
+    int cell, int component)
+{
+  const csfk_anonymize_cell *means =
+      ((const csfk_anonymize_workspace *) args.frame.workspace)->means;
+  const int column = grid.means + min (max (cell, grid.first_x), grid.last_x);
+  const int before = min (max (row.cell, grid.first_y), grid.last_y);
+  const int after = min (max (row.cell + 1, grid.first_y), grid.last_y);
+
+  return means[column + before * args.blocks].component[component] * (256 - row.weight) +
+      means[column + after * args.blocks].component[component] * row.weight;
+}
+
+/* One channel of a word at (byte x, row y), of which `bytes` are in shared memory. */
+static __device__ __forceinline__ void
+blur_channel (const csfk_anonymize_args &args, const cells &grid, const channel &at, int component,
+    int x, int y, unsigned char *bytes)
+{
+  const int across = grid.size >> at.shift_x, left = grid.x0 >> at.shift_x;
+  const int first = max (left, (x - at.offset + at.pitch - 1) / at.pitch);
+  const int end = min (grid.x1 >> at.shift_x, (x + WORD - at.offset + at.pitch - 1) / at.pitch);
+  const between row = find_between (y - (grid.y0 >> at.shift_y), grid.size >> at.shift_y);
+  between column = find_between (first - left, across);
+  /* What the weight is rounded down by, in parts of `across`.  A sample further is 256 of them
+   * more. */
+  unsigned rest = (2 * (first - left) + 1 - across) * 128 -
+      (column.cell * 256 + column.weight) * across;
+  unsigned old = get_column (args, grid, row, column.cell, component);
+  unsigned next = get_column (args, grid, row, column.cell + 1, component);
+
+#pragma unroll 1
+  for (int i = first; i < end; i++) {
+    const unsigned value = (old * (256 - column.weight) + next * column.weight + 32768) >> 16;
+    unsigned char *to = bytes + i * at.pitch + at.offset - x;
+
+    if (at.wide)
+      *(unsigned short *) to = (unsigned short) (value << 6);
+    else
+      *to = (unsigned char) value;
+    column.weight += 256u / across;
+    rest += 256u % across;
+    if (rest >= (unsigned) across) {
+      rest -= across;
+      column.weight++;
+    }
+    if (column.weight >= 256) {
+      column.weight -= 256;
+      column.cell++;
+      old = next;
+      next = get_column (args, grid, row, column.cell + 1, component);
+    }
+  }
+}
+
+/* The word at (byte x, row y) of the plane, which the region's rows meet. */
+static __device__ __forceinline__ void
+cover_word (const csfk_anonymize_args &args, const layout &groups, const cells &grid, int x, int y,
+    uint4 *at)
 {
   const csfk_image &out = args.frame.out;
-  const csfk_plane &plane = out.plane[blockIdx.z];
-  const channel at = get_channel (out.format, blockIdx.z, index);
-  const csfk_anonymize_workspace *workspace =
-      (const csfk_anonymize_workspace *) args.frame.workspace;
+  const int plane = blockIdx.z, phase = (x >> 4) % 3;
+  const unsigned keep = groups.pitch == 4 && groups.n_channels == 3 && groups.shift_x == 0
+      ? 0xff000000u : 0;
+  const int end = min ((grid.x1 >> groups.shift_x) * groups.pitch - x, (int) WORD);
+  int from = max ((grid.x0 >> groups.shift_x) * groups.pitch - x, 0), to = end, cell = 0;
 
-  made.data = plane.data + at.offset;
-  made.stride = plane.stride;
-  made.pitch = at.pitch;
-  made.wide = at.wide;
-  /* Only the samples that begin among this block's bytes. */
-  made.x0 = max (grid.x0 >> at.shift_x, (mine.byte0 - at.offset + at.pitch - 1) / at.pitch);
-  made.x1 = min (grid.x1 >> at.shift_x, (mine.byte1 - at.offset + at.pitch - 1) / at.pitch);
-  made.y0 = max (grid.y0 >> at.shift_y, mine.y0);
-  made.y1 = min (grid.y1 >> at.shift_y, mine.y1);
-  made.black = get_black (out, at.component);
-  if (args.mode == CSFK_ANONYMIZE_FILL)
+  if (from >= end)
     return;
-  made.means = workspace->means[grid.means].component + at.component;
-  made.left = grid.x0 >> at.shift_x;
-  made.top = grid.y0 >> at.shift_y;
-  made.across = grid.size >> at.shift_x;
-  made.down = grid.size >> at.shift_y;
-  made.first_x = grid.first_x, made.last_x = grid.last_x;
-  made.first_y = grid.first_y, made.last_y = grid.last_y;
-}
-
-static __device__ __forceinline__ unsigned
-get_mean (const volatile brush &with, int cell)
-{
-  return with.means[cell * CSFK_ANONYMIZE_COMPONENTS];
-}
-
-static __device__ __forceinline__ unsigned
-get_blurred (const volatile brush &with, int blocks, int x, int y)
-{
-  const between v = find_between (y - with.top, with.down, with.first_y, with.last_y);
-  const between h = find_between (x - with.left, with.across, with.first_x, with.last_x);
-  const unsigned upper = get_mean (with, v.before * blocks + h.before) * (256 - h.weight) +
-      get_mean (with, v.before * blocks + h.after) * h.weight;
-  const unsigned lower = get_mean (with, v.after * blocks + h.before) * (256 - h.weight) +
-      get_mean (with, v.after * blocks + h.after) * h.weight;
-
-  return (upper * (256 - v.weight) + lower * v.weight + 32768) >> 16;
-}
-
-static __device__ __forceinline__ void
-paint (const volatile brush &with, int mode, int blocks)
-{
+  if (args.mode == CSFK_ANONYMIZE_BLUR) {
 #pragma unroll 1
-  for (int y = with.y0 + (int) threadIdx.y; y < with.y1; y += BLOCK_Y)
+    for (int i = 0; i < groups.n_channels; i++)
+      blur_channel (args, grid, get_channel (out.format, plane, i), plane + i, x, y,
+          (unsigned char *) at);
+    return;
+  }
+
+  const csfk_anonymize_cell *means =
+      ((const csfk_anonymize_workspace *) args.frame.workspace)->means;
+  uint4 word = *at;
+
+  if (args.mode == CSFK_ANONYMIZE_PIXELATE) {
+    const int cell_y = (unsigned) ((y << groups.shift_y) - grid.y0) / (unsigned) grid.size;
+    const int pixel = find_group (groups, x + from) << groups.shift_x;
+
+    cell = (unsigned) (pixel - grid.x0) / (unsigned) grid.size;
+    means += grid.means + cell_y * args.blocks + cell;
+  }
 #pragma unroll 1
-    for (int x = with.x0 + (int) threadIdx.x; x < with.x1; x += BLOCK_X) {
-      unsigned value = with.black;
+  do {
+    unsigned colour[3];
 
-      if (mode == CSFK_ANONYMIZE_PIXELATE)
-        value = get_mean (with, (unsigned) (y - with.top) / with.down * blocks +
-            (unsigned) (x - with.left) / with.across);
-      else if (mode == CSFK_ANONYMIZE_BLUR)
-        value = get_blurred (with, blocks, x, y);
-      store_sample (with.data + (size_t) y * with.stride + (size_t) x * with.pitch, value,
-          with.wide);
-    }
-}
-
-/* Whether any pixel that the tile's samples stand for is covered. */
-static __device__ __forceinline__ bool
-touches (const csfk_image &image, const tile &mine, const cells &grid)
-{
-  const int n = count_channels (image.format, blockIdx.z);
-  /* The last channel of a plane: of all its channels, the one whose samples span the most
-   * pixels. */
-  const channel at = get_channel (image.format, blockIdx.z, n - 1);
-  const int x0 = mine.byte0 / at.pitch << at.shift_x;
-  const int x1 = (mine.byte1 / at.pitch + 1) << at.shift_x;
-
-  return x0 < grid.x1 && x1 > grid.x0 && mine.y0 << at.shift_y < grid.y1
-      && mine.y1 << at.shift_y > grid.y0;
+    if (args.mode == CSFK_ANONYMIZE_PIXELATE)
+      to = min (((grid.x0 + ++cell * grid.size) >> groups.shift_x) * groups.pitch - x, end);
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+      colour[i] = args.mode != CSFK_ANONYMIZE_PIXELATE ? get_black (out, plane + i)
+          : i < groups.n_channels ? means->component[plane + i] : 0;
+    cover_bytes (word, from, to, make_pattern (out.format, plane, phase, colour[0], colour[1],
+            colour[2]), keep);
+    from = to;
+    means++;
+  } while (from < end);
+  *at = word;
 }
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-/* The rows of a tile, one Word a thread in each step across it. */
-template <typename Word>
+/* This thread's words of a tile, row after row BLOCK_Y apart. */
 static __device__ __forceinline__ void
-copy_tile (const csfk_plane &in, const csfk_plane &out, const tile &mine)
+load_words (const csfk_plane &in, const tile &mine, uint4 words[ROWS])
 {
-  const int bytes = (int) sizeof (Word);
-
-#pragma unroll 1
-  for (int x = mine.byte0 + (int) threadIdx.x * bytes; x < mine.byte1; x += BLOCK_X * bytes) {
-    const int y0 = mine.y0 + (int) threadIdx.y;
-    const unsigned char *from = in.data + (size_t) y0 * in.stride + x;
-    unsigned char *to = out.data + (size_t) y0 * out.stride + x;
-    const size_t from_step = (size_t) in.stride * BLOCK_Y, to_step = (size_t) out.stride * BLOCK_Y;
-
-    if (x + bytes <= mine.byte1) {
-      Word words[ROWS];
+  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
+  const unsigned char *from = in.data + (size_t) y * in.stride + x;
+  const size_t step = (size_t) in.stride * BLOCK_Y;
 
 #pragma unroll
-      for (int i = 0; i < ROWS; i++)
-        if (y0 + i * BLOCK_Y < mine.y1)
-          words[i] = *(const Word *) (from + i * from_step);
-#pragma unroll
-      for (int i = 0; i < ROWS; i++)
-        if (y0 + i * BLOCK_Y < mine.y1)
-          *(Word *) (to + i * to_step) = words[i];
-      continue;
-    }
+  for (int i = 0; i < ROWS; i++)
+    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
+      words[i] = *(const uint4 *) (from + i * step);
+}
 
-    /* The row's last bytes do not fill a word, and what follows them is not ours. */
+static __device__ __forceinline__ void
+store_words (const csfk_plane &out, const tile &mine, const uint4 words[ROWS])
+{
+  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
+  unsigned char *to = out.data + (size_t) y * out.stride + x;
+  const size_t step = (size_t) out.stride * BLOCK_Y;
+
+#pragma unroll
+  for (int i = 0; i < ROWS; i++)
+    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
+      *(uint4 *) (to + i * step) = words[i];
+}
+
+/* A warp's rows of a tile between memory and shared memory, in smaller words. */
+template <typename Part, bool store>
+static __device__ __forceinline__ void
+move_parts (const csfk_plane &plane, const tile &mine, uint4 words[ROWS][BLOCK_Y][BLOCK_X])
+{
+  const int n = (mine.byte1 - mine.byte0) / (int) sizeof (Part);
+  const int y = mine.y0 + (int) threadIdx.y;
+  const size_t step = (size_t) plane.stride * BLOCK_Y;
+  unsigned char *rows = plane.data + (size_t) y * plane.stride + mine.byte0;
+
 #pragma unroll 1
-    for (int i = 0; i < ROWS && y0 + i * BLOCK_Y < mine.y1; i++)
-#pragma unroll 1
-      for (int b = 0; x + b < mine.byte1; b++)
-        to[i * to_step + b] = from[i * from_step + b];
+  for (int x = threadIdx.x; x < n; x += BLOCK_X) {
+    Part parts[ROWS];
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      if (store)
+        parts[i] = ((const Part *) words[i][threadIdx.y])[x];
+      else if (y + i * BLOCK_Y < mine.y1)
+        parts[i] = ((const Part *) (rows + i * step))[x];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      if (!store)
+        ((Part *) words[i][threadIdx.y])[x] = parts[i];
+      else if (y + i * BLOCK_Y < mine.y1)
+        ((Part *) (rows + i * step))[x] = parts[i];
   }
 }
 
-extern "C" __global__ void __launch_bounds__ (BLOCK_X *BLOCK_Y, 6)
+/* For what is not aligned, and for the end of a row that is no whole word.  `bits`: what all of
+ * its places are multiples of. */
+template <bool store>
+static __device__ __forceinline__ void
+move_tile (const csfk_plane &plane, const tile &mine, size_t bits,
+    uint4 words[ROWS][BLOCK_Y][BLOCK_X])
+{
+  if (bits % sizeof (unsigned) == 0)
+    move_parts<unsigned, store> (plane, mine, words);
+  else
+    move_parts<unsigned char, store> (plane, mine, words);
+}
+
+/* Whether any of the chunk's regions covers anything of the tile, and which: bits of `masks`.
+ * All threads get here. */
+static __device__ __forceinline__ bool
+look_at_chunk (const csfk_anonymize_args &args, int base, const tile &mine,
+    cells grids[CHUNK], unsigned masks[CHUNK / 32])
+{
+  const int thread = threadIdx.y * BLOCK_X + threadIdx.x;
+  bool hit = false;
+
+  if (thread < CHUNK) {
+    if (base + thread < args.frame.n_regions) {
+      const place at = load_place (args.frame.regions[base + thread]);
+      const rectangle pixels =
+          get_pixels (mine, get_layout (args.frame.out.format, blockIdx.z));
+      cells found;
+
+      hit = find_cells (args, base + thread, at, pixels, found) && found.x0 < pixels.x1
+          && found.x1 > pixels.x0 && found.y0 < pixels.y1 && found.y1 > pixels.y0;
+      if (hit && args.mode == CSFK_ANONYMIZE_BLUR)
+        find_shown (args.frame.in, found);
+      if (hit)
+        grids[thread] = found;
+    }
+
+    const unsigned mask = __ballot_sync (0xffffffffu, hit);
+
+    if (threadIdx.x == 0)
+      masks[threadIdx.y] = mask;
+  }
+  return __syncthreads_or (hit);
+}
+
+/* Covers in the block's staged words what these regions cover, in their order. */
+static __device__ __forceinline__ void
+cover_tile (const csfk_anonymize_args &args, const tile &mine, const cells grids[CHUNK],
+    const unsigned masks[CHUNK / 32], uint4 words[ROWS][BLOCK_Y][BLOCK_X])
+{
+  const layout groups = get_layout (args.frame.out.format, blockIdx.z);
+  const int x = mine.byte0 + (int) threadIdx.x * WORD;
+
+#pragma unroll 1
+  for (int group = 0; group < CHUNK / 32; group++)
+#pragma unroll 1
+    for (unsigned mask = masks[group]; mask != 0; mask &= mask - 1) {
+      const cells &grid = grids[group * 32 + __ffs (mask) - 1];
+
+#pragma unroll 1
+      for (int i = 0; i < ROWS; i++) {
+        const int y = mine.y0 + i * BLOCK_Y + (int) threadIdx.y;
+
+        if (y >= grid.y0 >> groups.shift_y && y < grid.y1 >> groups.shift_y)
+          cover_word (args, groups, grid, x, y, &words[i][threadIdx.y][threadIdx.x]);
+      }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__ (BLOCK_X *BLOCK_Y, 8)
 csfk_anonymize (const csfk_anonymize_args args)
 {
+  __shared__ uint4 staged[ROWS][BLOCK_Y][BLOCK_X];
   __shared__ cells grids[CHUNK];
-  __shared__ brush with;
-  __shared__ unsigned touching[CHUNK / 32];
+  __shared__ unsigned masks[CHUNK / 32];
   const csfk_plane &in = args.frame.in.plane[blockIdx.z];
   const csfk_plane &out = args.frame.out.plane[blockIdx.z];
-  const int thread = threadIdx.y * BLOCK_X + threadIdx.x;
-  const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
-      (size_t) out.stride;
+  const int n_regions = args.frame.n_regions;
   const int byte0 = blockIdx.x * TILE_BYTES, y0 = blockIdx.y * TILE_ROWS;
   const tile mine = {
     byte0, min (byte0 + TILE_BYTES, in.row_bytes), y0, min (y0 + TILE_ROWS, in.rows)
   };
+  const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
+      (size_t) out.stride | (size_t) mine.byte1;
+  const bool whole = bits % WORD == 0;
+  uint4 words[ROWS];
+  bool any = false;
 
   if (byte0 >= in.row_bytes || y0 >= in.rows)
     return;
-  if ((bits & 15) == 0)
-    copy_tile<uint4> (in, out, mine);
-  else if ((bits & 3) == 0)
-    copy_tile<unsigned> (in, out, mine);
+  if (whole)
+    load_words (in, mine, words);
   else
-    copy_tile<unsigned char> (in, out, mine);
+    move_tile<false> (in, mine, bits, staged);
+  /* While the loads are under way. */
+  if (n_regions > 0)
+    any = look_at_chunk (args, 0, mine, grids, masks);
+  if (whole && !any && n_regions <= CHUNK) {
+    store_words (out, mine, words);
+    return;
+  }
 
-  for (int base = 0; base < args.frame.n_regions; base += CHUNK) {
-    bool hit = false;
-
-    if (thread < CHUNK) {
-      if (base + thread < args.frame.n_regions) {
-        cells grid;
-
-        hit = find_cells (args, base + thread, grid) && touches (args.frame.out, mine, grid);
-        if (hit)
-          grids[thread] = grid;
-      }
-
-      const unsigned mask = __ballot_sync (0xffffffffu, hit);
-
-      if (threadIdx.x == 0)
-        touching[thread / 32] = mask;
-    }
-    /* Also: what is painted over is copied. */
-    if (!__syncthreads_or (hit))
-      continue;
+  if (whole)
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      staged[i][threadIdx.y][threadIdx.x] = words[i];
+  __syncwarp ();
 #pragma unroll 1
-    for (int group = 0; group < CHUNK / 32; group++)
-      for (unsigned mask = touching[group]; mask != 0; mask &= mask - 1) {
-        const cells &grid = grids[group * 32 + __ffs (mask) - 1];
-
-        for (int i = 0; i < count_channels (args.frame.out.format, blockIdx.z); i++) {
-          if (thread == 0)
-            make_brush (args, mine, grid, i, with);
-          __syncthreads ();
-          paint (with, args.mode, args.blocks);
-          /* Before the brush changes, a later region is painted over this one, or the next chunk's
-           * take their places. */
-          __syncthreads ();
-        }
-      }
+  for (int base = 0;;) {
+    if (any)
+      cover_tile (args, mine, grids, masks, staged);
+    base += CHUNK;
+    if (base >= n_regions)
+      break;
+    /* The next ones take the places of these. */
+    __syncthreads ();
+    any = look_at_chunk (args, base, mine, grids, masks);
+  }
+  __syncwarp ();
+  if (whole) {
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      words[i] = staged[i][threadIdx.y][threadIdx.x];
+    store_words (out, mine, words);
+  } else {
+    move_tile<true> (out, mine, bits, staged);
   }
 }

@@ -66,25 +66,26 @@ typedef struct csfk_anonymize_args
   int parts;                    /* bands of rows that each cell is summed up in */
 } csfk_anonymize_args;
 
-/* csfk_anonymize: a block copies, and then paints, a tile of one plane. */
+/* csfk_anonymize: a block makes a tile of one plane. */
 enum
 {
   CSFK_ANONYMIZE_BLOCK_X = 32,
-  CSFK_ANONYMIZE_BLOCK_Y = 8,
+  CSFK_ANONYMIZE_BLOCK_Y = 4,
   /* Rows a thread copies, CSFK_ANONYMIZE_BLOCK_Y apart. */
   CSFK_ANONYMIZE_ROWS = 4,
   CSFK_ANONYMIZE_TILE_BYTES = CSFK_ANONYMIZE_BLOCK_X * 16,
   CSFK_ANONYMIZE_TILE_ROWS = CSFK_ANONYMIZE_BLOCK_Y * CSFK_ANONYMIZE_ROWS,
   /* Regions that a block looks at together. */
-  CSFK_ANONYMIZE_CHUNK = 128
+  CSFK_ANONYMIZE_CHUNK = 64
 };
 
-/* csfk_anonymize_sums: a block sums one part (blockIdx.y) of one cell (blockIdx.x).
+/* csfk_anonymize_sums: a block sums one part of one cell (blockIdx.y) of one region (blockIdx.x) in
+ * one plane; blockIdx.z is plane * parts + part.
  * csfk_anonymize_means: a thread makes one cell's means; not launched when there is one part,
  * which is then divided at once. */
 enum
 {
-  CSFK_ANONYMIZE_SUM_THREADS = 256,
+  CSFK_ANONYMIZE_SUM_THREADS = 64,
   CSFK_ANONYMIZE_MEANS_THREADS = 128
 };
 

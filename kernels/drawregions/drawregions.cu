@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* drawregions on the GPU: one launch over the planes (blockIdx.z).  A block copies a tile and
- * draws over what it has copied the boxes and labels that reach into it.  drawregions.c says
- * what is drawn.  Knows kernel.h and the font only.
+/* drawregions on the GPU: one launch over the planes (blockIdx.z), each block a tile.
+ * drawregions.c says what is drawn.  Knows kernel.h and the font only.
  *
- * A block's threads look at one region each, and text is only written out where its label is
- * near, so what is not near a region costs little more than the copy however many there are. */
+ * A thread has its words of the tile in registers while the block's threads look at one region
+ * each: most blocks then have nothing to draw and store them.  In the others the words go through
+ * shared memory.  There each warp writes out the text of one region, and each thread draws on its
+ * own words: what lines, label and letters cover of a word are bits, one a byte, found by
+ * intervals; only bytes that are drawn on are then looked at. */
 #include "drawregions.h"
 
 #include "font.h"
@@ -16,59 +18,57 @@
 #define ROWS CSFK_DRAWREGIONS_ROWS
 #define CHUNK CSFK_DRAWREGIONS_CHUNK
 #define MAX_TEXT CSFK_DRAWREGIONS_MAX_TEXT
+#define ALL_LANES 0xffffffffu
 
-/* Samples of one component in a plane, two bytes each where `wide`: sample x begins offset + x *
- * pitch bytes into its row. */
-struct channel
+/* One thread's bytes of a row. */
+enum
 {
-  int offset, pitch, shift_x, shift_y, component;
+  WORD = 16
+};
+
+/* ---- where samples lie ----------------------------------------------------------------------- */
+
+/* A plane's row is a row of groups: `pitch` bytes that stand for 1 << shift_x by 1 << shift_y
+ * pixels, such as Cb and Cr of NV12, or the two pixels of YUY2.  Boxes and labels begin and end
+ * between groups.  Samples of 10 bits (`wide`) take two bytes. */
+struct layout
+{
+  int pitch, shift_x, shift_y;
   bool wide;
 };
 
-static __device__ __forceinline__ int
-count_channels (int format, int plane)
+static __device__ __forceinline__ layout
+get_layout (int format, int plane)
 {
-  switch (format) {
-    case CSFK_FORMAT_GRAY8:
-    case CSFK_FORMAT_I420:
-      return 1;
-    case CSFK_FORMAT_NV12:
-    case CSFK_FORMAT_P010_10LE:
-      return plane == 0 ? 1 : 2;
-    case CSFK_FORMAT_RGBA:
-    case CSFK_FORMAT_BGRA:
-      return 4;
-    default:
-      return 3;
-  }
-}
-
-static __device__ __forceinline__ channel
-get_channel (int format, int plane, int i)
-{
-  const int uyvy = format == CSFK_FORMAT_UYVY;
+  const int chroma = plane > 0;
 
   switch (format) {
     case CSFK_FORMAT_GRAY8:
     case CSFK_FORMAT_I420:
-      return { 0, 1, plane > 0, plane > 0, plane, false };
+      return { 1, chroma, chroma, false };
     case CSFK_FORMAT_NV12:
-      return plane == 0 ? channel { 0, 1, 0, 0, 0, false } : channel { i, 2, 1, 1, 1 + i, false };
+      return { 1 + chroma, chroma, chroma, false };
     case CSFK_FORMAT_P010_10LE:
-      return plane == 0 ? channel { 0, 2, 0, 0, 0, true } : channel { 2 * i, 4, 1, 1, 1 + i, true };
+      return { 2 + 2 * chroma, chroma, chroma, true };
     case CSFK_FORMAT_YUY2:
     case CSFK_FORMAT_UYVY:
-      return i == 0 ? channel { uyvy, 2, 0, 0, 0, false }
-          : channel { 2 * i - 1 - uyvy, 4, 1, 0, i, false };
+      return { 4, 1, 0, false };
     case CSFK_FORMAT_RGB:
     case CSFK_FORMAT_BGR:
-      return { i, 3, 0, 0, i, false };
+      return { 3, 0, 0, false };
     default:
-      return { i, 4, 0, 0, i, false };
+      return { 4, 0, 0, false };
   }
 }
 
-/* The bytes and rows of a plane that a block writes, and the pixels that these stand for. */
+/* Which group a byte of a row belongs to. */
+static __device__ __forceinline__ int
+find_group (const layout &groups, int byte)
+{
+  return groups.pitch == 3 ? (int) ((unsigned) byte / 3) : byte >> groups.pitch / 2;
+}
+
+/* The bytes and rows of a plane that a block writes. */
 struct tile
 {
   int byte0, byte1, y0, y1;
@@ -86,26 +86,53 @@ overlap (const rectangle &a, const rectangle &b)
   return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
 
+/* The pixels that its groups stand for. */
 static __device__ __forceinline__ rectangle
-get_pixels (const csfk_image &image, const tile &mine)
+get_pixels (const tile &mine, const layout &groups)
 {
-  /* The last channel of a plane: of all its channels, the one whose samples span the most
-   * pixels. */
-  const channel at = get_channel (image.format, blockIdx.z,
-      count_channels (image.format, blockIdx.z) - 1);
+  return { find_group (groups, mine.byte0) << groups.shift_x, mine.y0 << groups.shift_y,
+    (find_group (groups, mine.byte1 - 1) + 1) << groups.shift_x, mine.y1 << groups.shift_y };
+}
 
-  return { mine.byte0 / at.pitch << at.shift_x, mine.y0 << at.shift_y,
-    (mine.byte1 / at.pitch + 1) << at.shift_x, mine.y1 << at.shift_y };
+/* Four bytes of a plane in one colour; of three bytes a pixel, from the phase-th byte of one on. */
+static __device__ __forceinline__ unsigned
+get_pattern (int format, int plane, const unsigned short colour[4], int phase)
+{
+  const unsigned a = colour[0], b = colour[1], c = colour[2], d = colour[3];
+
+  switch (format) {
+    case CSFK_FORMAT_GRAY8:
+      return a * 0x01010101u;
+    case CSFK_FORMAT_I420:
+      return (plane == 0 ? a : plane == 1 ? b : c) * 0x01010101u;
+    case CSFK_FORMAT_NV12:
+      return plane == 0 ? a * 0x01010101u : (b | c << 8) * 0x00010001u;
+    case CSFK_FORMAT_P010_10LE:
+      return plane == 0 ? a * 0x00400040u : b << 6 | c << 22;
+    case CSFK_FORMAT_YUY2:
+      return a * 0x00010001u | b << 8 | c << 24;
+    case CSFK_FORMAT_UYVY:
+      return a * 0x01000100u | b | c << 16;
+    case CSFK_FORMAT_RGB:
+    case CSFK_FORMAT_BGR:
+      return phase == 0 ? a | b << 8 | c << 16 | a << 24
+          : phase == 1 ? b | c << 8 | a << 16 | b << 24 : c | a << 8 | b << 16 | c << 24;
+    default:
+      return a | b << 8 | c << 16 | d << 24;
+  }
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
+/* What is drawn of one region, for all threads of a block. */
 struct drawing
 {
   rectangle box, label;         /* the label is empty without text, and where it is not near */
-  int colour;                   /* of the style's */
   int n_glyphs;
-  unsigned char glyph[MAX_TEXT];
+  /* In the plane's bytes; see get_pattern(). */
+  unsigned colour[3], ink[3];
+  /* The glyphs' rows, from the top; bit 4 is a row's left column. */
+  uint2 glyph[MAX_TEXT];
 };
 
 static __device__ __forceinline__ int
@@ -114,104 +141,6 @@ move_near (long long place)
   const long long limit = CSFK_DRAWREGIONS_LIMIT;
 
   return (int) min (max (place, -limit), limit);
-}
-
-static __device__ __forceinline__ bool
-continues_sequence (unsigned char byte)
-{
-  return byte >> 6 == 2;
-}
-
-static __device__ __forceinline__ int
-count_digits (int number)
-{
-  int n = 1;
-
-#pragma unroll 1
-  for (; number > 9; number /= 10)
-    n++;
-  return n;
-}
-
-static __device__ __forceinline__ int
-get_percent (float confidence)
-{
-  /* The product is rounded once, and nothing is added to it as a float. */
-  return confidence < 1.0f ? ((int) __fmul_rn (confidence, 200.0f) + 1) / 2 : 100;
-}
-
-static __device__ int
-count_glyphs (const csfk_region &region)
-{
-  int n = 0;
-
-#pragma unroll 1
-  for (int i = 0; i < CSFK_LABEL_BYTES - 1 && region.label[i] != 0; i++)
-    n += !continues_sequence (region.label[i]);
-  /* A gap where something comes before, the number, and its sign. */
-  if (region.confidence >= 0.0f)
-    n += (n > 0) + count_digits (get_percent (region.confidence)) + 1;
-  if (region.track_id >= 0)
-    n += (n > 0) + 1 + count_digits (region.track_id);
-  return n;
-}
-
-static __device__ __forceinline__ unsigned char
-get_glyph (unsigned char character)
-{
-  const unsigned index = character - (unsigned) CSFK_FONT_FIRST;
-
-  return index < CSFK_FONT_UNKNOWN ? index : CSFK_FONT_UNKNOWN;
-}
-
-/* Writes the digits of a number from its last one, which is glyphs[end - 1], and returns where
- * they begin. */
-static __device__ __forceinline__ int
-write_number (unsigned char *glyphs, int end, int number)
-{
-#pragma unroll 1
-  do {
-    glyphs[--end] = get_glyph ('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  return end;
-}
-
-/* From the end, whose place is known. */
-static __device__ void
-write_text (const csfk_region &region, drawing &to)
-{
-  int end = to.n_glyphs, n = 0;
-
-  if (region.track_id >= 0) {
-    end = write_number (to.glyph, end, region.track_id);
-    to.glyph[--end] = get_glyph ('#');
-    if (end > 0)
-      to.glyph[--end] = get_glyph (' ');
-  }
-  if (region.confidence >= 0.0f) {
-    to.glyph[--end] = get_glyph ('%');
-    end = write_number (to.glyph, end, get_percent (region.confidence));
-    if (end > 0)
-      to.glyph[--end] = get_glyph (' ');
-  }
-#pragma unroll 1
-  for (int i = 0; n < end; i++)
-    if (!continues_sequence (region.label[i]))
-      to.glyph[n++] = get_glyph (region.label[i]);
-}
-
-static __device__ int
-choose_colour (const csfk_drawregions_style &style, const char *label)
-{
-  unsigned hash = 2166136261u;
-
-  if (style.n_colours == 1)
-    return 0;
-#pragma unroll 1
-  for (int i = 0; i < CSFK_LABEL_BYTES && label[i] != 0; i++)
-    hash = (hash ^ (unsigned char) label[i]) * 16777619u;
-  return hash % (unsigned) style.n_colours;
 }
 
 /* Where the label of n_glyphs lies.  A longer one begins no further right, and is as high. */
@@ -233,19 +162,29 @@ place_label (const csfk_drawregions_args &args, const rectangle &box, int n_glyp
   return { x, y, x + width, y + height };
 }
 
-/* False when nothing of it is drawn on these pixels.  The text is not written yet. */
-static __device__ bool
-find_drawing (const csfk_drawregions_args &args, int index, const rectangle &pixels, drawing &found)
+/* Whether the longest text's label would reach these pixels, wherever it begins. */
+static __device__ __forceinline__ bool
+may_reach (const csfk_drawregions_args &args, const rectangle &box, const rectangle &pixels)
 {
-  const csfk_region &region = args.frame.regions[index];
-  const csfk_drawregions_style &style = args.style;
-  const int even = style.even, thickness = style.thickness;
-  rectangle box = {
-    move_near (region.x), move_near (region.y), move_near ((long long) region.x + region.width),
-    move_near ((long long) region.y + region.height)
-  };
+  rectangle label = place_label (args, box, MAX_TEXT);
 
-  if (region.width <= 0 || region.height <= 0 || box.x0 >= args.frame.in.width
+  label.x1 += max (box.x0, 0) - label.x0;
+  return args.style.scale > 0 && overlap (label, pixels);
+}
+
+/* False when nothing of it is drawn on the tile, but not always. */
+static __device__ __forceinline__ bool
+find_box (const csfk_drawregions_args &args, const csfk_region &region, const tile &mine,
+    rectangle &box)
+{
+  /* First, for it takes longest. */
+  const int x = region.x, y = region.y, width = region.width, height = region.height;
+  const rectangle pixels = get_pixels (mine, get_layout (args.frame.out.format, blockIdx.z));
+  const int even = args.style.even, thickness = args.style.thickness;
+
+  box = { move_near (x), move_near (y), move_near ((long long) x + width),
+    move_near ((long long) y + height) };
+  if (width <= 0 || height <= 0 || box.x0 >= args.frame.in.width
       || box.y0 >= args.frame.in.height || box.x1 <= 0 || box.y1 <= 0)
     return false;
   box = { box.x0 - (box.x0 & even), box.y0 - (box.y0 & even), box.x1 + (box.x1 & even),
@@ -253,262 +192,499 @@ find_drawing (const csfk_drawregions_args &args, int index, const rectangle &pix
 
   const bool inside = pixels.x0 >= box.x0 + thickness && pixels.x1 <= box.x1 - thickness
       && pixels.y0 >= box.y0 + thickness && pixels.y1 <= box.y1 - thickness;
-  bool near = overlap (box, pixels) && !inside;
 
-  found.box = box;
-  found.label = { 0, 0, 0, 0 };
-  found.n_glyphs = 0;
-  if (style.scale > 0) {
-    /* As far as the longest text may reach, wherever it begins. */
-    rectangle label = place_label (args, box, MAX_TEXT);
+  return (overlap (box, pixels) && !inside) || may_reach (args, box, pixels);
+}
 
-    label.x1 += max (box.x0, 0) - label.x0;
-    if (overlap (label, pixels)) {
-      const int n_glyphs = count_glyphs (region);
+/* ---- text: by all lanes of a warp ------------------------------------------------------------ */
 
-      label = place_label (args, box, n_glyphs);
-      if (n_glyphs > 0 && overlap (label, pixels)) {
-        found.label = label;
-        found.n_glyphs = n_glyphs;
-        near = true;
-      }
-    }
+static __device__ __forceinline__ int
+get_percent (float confidence)
+{
+  /* The product is rounded once, and nothing is added to it as a float. */
+  return confidence < 1.0f ? ((int) __fmul_rn (confidence, 200.0f) + 1) / 2 : 100;
+}
+
+static __device__ __forceinline__ void
+put_glyph (drawing &to, int place, unsigned character)
+{
+  const unsigned index = character - (unsigned) CSFK_FONT_FIRST;
+
+  to.glyph[place] = ((const uint2 *) csfk_font)[index < CSFK_FONT_UNKNOWN ? index
+      : CSFK_FONT_UNKNOWN];
+}
+
+/* Writes a number after `end` glyphs and a gap, with what is put before and after it, where that
+ * is not 0.  Returns the new end. */
+static __device__ __forceinline__ int
+put_number (drawing &to, int end, unsigned before, unsigned number, unsigned after)
+{
+  const int lane = threadIdx.x;
+  unsigned rest = number;
+
+  /* A lane has a digit, counted from the last one. */
+#pragma unroll 1
+  for (int i = 0; i < min (lane, 10); i++)
+    rest /= 10;
+
+  const int n = max (__popc (__ballot_sync (ALL_LANES, rest != 0)), 1);
+
+  if (end > 0) {
+    if (lane == 0)
+      put_glyph (to, end, ' ');
+    end++;
   }
-  if (near)
-    found.colour = choose_colour (style, region.label);
-  return near;
+  if (before != 0) {
+    if (lane == 0)
+      put_glyph (to, end, before);
+    end++;
+  }
+  if (lane < n)
+    put_glyph (to, end + n - 1 - lane, '0' + rest % 10);
+  end += n;
+  if (after != 0) {
+    if (lane == 0)
+      put_glyph (to, end, after);
+    end++;
+  }
+  return end;
+}
+
+/* Writes what the label says.  Returns the number of its glyphs. */
+static __device__ __forceinline__ int
+put_text (const csfk_region &region, unsigned byte, drawing &to)
+{
+  const unsigned lane = 1u << threadIdx.x;
+  /* The label's end, which has to be in its last byte at the latest. */
+  const unsigned zeros = __ballot_sync (ALL_LANES, byte == 0) | 1u << (CSFK_LABEL_BYTES - 1);
+  /* What follows the first byte of a longer UTF-8 sequence is no character of its own. */
+  const unsigned starts = __ballot_sync (ALL_LANES, byte >> 6 != 2) & ((zeros & -zeros) - 1);
+  int end = __popc (starts);
+
+  if (starts & lane)
+    put_glyph (to, __popc (starts & (lane - 1)), byte);
+  if (region.confidence >= 0.0f)
+    end = put_number (to, end, 0, get_percent (region.confidence), '%');
+  if (region.track_id >= 0)
+    end = put_number (to, end, '#', region.track_id, 0);
+  return end;
+}
+
+static __device__ __forceinline__ int
+choose_colour (const csfk_drawregions_style &style, unsigned byte)
+{
+  const unsigned zeros = __ballot_sync (ALL_LANES, byte == 0);
+  const int n = zeros != 0 ? __ffs (zeros) - 1 : CSFK_LABEL_BYTES;
+  unsigned hash = 2166136261u;
+
+  if (style.n_colours == 1)
+    return 0;
+#pragma unroll 1
+  for (int i = 0; i < n; i++)
+    hash = (hash ^ __shfl_sync (ALL_LANES, byte, i)) * 16777619u;
+  return hash % (unsigned) style.n_colours;
+}
+
+/* All of a region whose box is known. */
+static __device__ __forceinline__ void
+make_drawing (const csfk_drawregions_args &args, int index, const rectangle &box,
+    const rectangle &pixels, drawing &made)
+{
+  const csfk_region &region = args.frame.regions[index];
+  const int format = args.frame.out.format;
+  const unsigned byte = (unsigned char) region.label[threadIdx.x];
+  const csfk_drawregions_colour &colour = args.style.colour[choose_colour (args.style, byte)];
+  rectangle label = { 0, 0, 0, 0 };
+  int n_glyphs = 0;
+
+  if (may_reach (args, box, pixels))
+    n_glyphs = put_text (region, byte, made);
+  if (n_glyphs > 0)
+    label = place_label (args, box, n_glyphs);
+  if (threadIdx.x < 3) {
+    made.colour[threadIdx.x] = get_pattern (format, blockIdx.z, colour.component, threadIdx.x);
+    made.ink[threadIdx.x] = get_pattern (format, blockIdx.z, colour.ink, threadIdx.x);
+  }
+  if (threadIdx.x == 0) {
+    made.box = box;
+    made.label = label;
+    made.n_glyphs = n_glyphs;
+  }
 }
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
+/* Bits first .. end - 1 of a word's. */
 static __device__ __forceinline__ unsigned
-load_sample (const unsigned char *at, int wide)
+get_bits (int first, int end)
 {
-  return wide ? (unsigned) (at[0] | at[1] << 8) >> 6 : at[0];
+  const unsigned up_to = (1u << min (max (end, 0), (int) WORD)) - 1;
+  const unsigned before = (1u << min (max (first, 0), (int) WORD)) - 1;
+
+  return up_to & ~before;
 }
 
-static __device__ __forceinline__ void
-store_sample (unsigned char *at, unsigned value, int wide)
+/* The bytes of pixels x0 .. x1 - 1 in the word that begins with byte x of its row. */
+static __device__ __forceinline__ unsigned
+get_span (const layout &groups, int x, int x0, int x1)
 {
-  if (wide) {
-    at[0] = (unsigned char) (value << 6);
-    at[1] = (unsigned char) (value >> 2);
-  } else {
-    at[0] = (unsigned char) value;
-  }
+  return get_bits ((x0 >> groups.shift_x) * groups.pitch - x,
+      (x1 >> groups.shift_x) * groups.pitch - x);
 }
 
-/* What is drawn with on one channel of a tile, worked out by one thread for its block and kept
- * in shared memory: in registers it would keep blocks that only copy off the multiprocessor. */
-struct pen
+/* What of a word is drawn on; a bit is a byte. */
+struct coverage
 {
-  unsigned char *data;          /* sample 0 of row 0 */
-  int stride, pitch;
-  int wide, shift_x, shift_y;
-  int x0, y0, x1, y1;           /* samples and rows of the tile */
-  unsigned colour, alpha, ink;
+  unsigned lines, label;
+  /* Letters on the first pixel of each group, the one right of it, and the two below. */
+  unsigned letters[4];
 };
 
-static __device__ __forceinline__ void
-make_pen (const csfk_drawregions_args &args, const tile &mine, int colour, int index, pen &made)
-{
-  const csfk_image &out = args.frame.out;
-  const csfk_plane &plane = out.plane[blockIdx.z];
-  const channel at = get_channel (out.format, blockIdx.z, index);
-
-  made.data = plane.data + at.offset;
-  made.stride = plane.stride;
-  made.pitch = at.pitch;
-  made.wide = at.wide;
-  made.shift_x = at.shift_x;
-  made.shift_y = at.shift_y;
-  /* Only the samples that begin among this block's bytes. */
-  made.x0 = (mine.byte0 - at.offset + at.pitch - 1) / at.pitch;
-  made.x1 = (mine.byte1 - at.offset + at.pitch - 1) / at.pitch;
-  made.y0 = mine.y0;
-  made.y1 = mine.y1;
-  made.colour = args.style.colour[colour].component[at.component];
-  made.ink = args.style.colour[colour].ink[at.component];
-  made.alpha = args.style.alpha;
-}
-
-static __device__ __forceinline__ unsigned char *
-get_address (const volatile pen &with, int x, int y)
-{
-  return with.data + (size_t) y * with.stride + (size_t) x * with.pitch;
-}
-
 static __device__ __forceinline__ unsigned
-blend (const volatile pen &with, unsigned sample)
+find_lines (const layout &groups, const rectangle &box, int thickness, int x, int y)
 {
-  return (sample * (255 - with.alpha) + with.colour * with.alpha + 127) / 255;
+  if (y < box.y0 || y >= box.y1)
+    return 0;
+  if (y < box.y0 + thickness || y >= box.y1 - thickness)
+    return get_span (groups, x, box.x0, box.x1);
+  return get_span (groups, x, box.x0, min (box.x0 + thickness, box.x1)) |
+      get_span (groups, x, max (box.x1 - thickness, box.x0), box.x1);
 }
 
+/* y: of a group's first pixel, inside the label. */
 static __device__ __forceinline__ void
-draw_box (const volatile pen &with, const volatile rectangle &box, int thickness)
+find_letters (const layout &groups, const drawing &of, int scale, int x, int y, coverage &found)
 {
-  const int x0 = max (box.x0 >> with.shift_x, with.x0), x1 = min (box.x1 >> with.shift_x, with.x1);
-  const int y0 = max (box.y0 >> with.shift_y, with.y0), y1 = min (box.y1 >> with.shift_y, with.y1);
+  const unsigned size = scale;
+  const int left = of.label.x0 + CSFK_DRAWREGIONS_MARGIN * scale;
+  const int top = of.label.y0 + CSFK_DRAWREGIONS_MARGIN * scale;
+  const int end = left + CSFK_DRAWREGIONS_ADVANCE * of.n_glyphs * scale;
+  /* The word's pixels, and the rows of letters that they meet; none is above 7. */
+  const int x0 = max (find_group (groups, x) << groups.shift_x, left);
+  const int x1 = min ((find_group (groups, x + WORD - 1) + 1) << groups.shift_x, end);
+  const unsigned upper = y < top ? CSFK_FONT_ROWS : (y - top) / size;
+  const unsigned lower = y + 1 < top ? CSFK_FONT_ROWS : (y + 1 - top) / size;
+
+  if (x0 >= x1)
+    return;
+
+  const unsigned first = (x0 - left) / size;
+  unsigned index = first / CSFK_DRAWREGIONS_ADVANCE;
+  unsigned column = first - index * CSFK_DRAWREGIONS_ADVANCE;
 
 #pragma unroll 1
-  for (int y = y0 + (int) threadIdx.y; y < y1; y += BLOCK_Y) {
-    const bool between = y >= (box.y0 + thickness) >> with.shift_y
-        && y < (box.y1 - thickness) >> with.shift_y;
+  for (int from = left + first * scale; from < x1; from += scale) {
+    const unsigned char *rows = (const unsigned char *) &of.glyph[index];
+    const int to = from + scale;
+    const unsigned bit = 1u << (CSFK_FONT_COLUMNS - 1) >> column;
 
-#pragma unroll 1
-    for (int x = x0 + (int) threadIdx.x; x < x1; x += BLOCK_X) {
-      if (between && x >= (box.x0 + thickness) >> with.shift_x
-          && x < (box.x1 - thickness) >> with.shift_x)
-        continue;
-
-      unsigned char *at = get_address (with, x, y);
-
-      store_sample (at, blend (with, load_sample (at, with.wide)), with.wide);
+    /* The gap after a letter is column 5: no bit. */
+    if (upper < CSFK_FONT_ROWS && (rows[upper] & bit) != 0) {
+      found.letters[0] |= get_span (groups, x, from + groups.shift_x, to + groups.shift_x);
+      if (groups.shift_x > 0)
+        found.letters[1] |= get_span (groups, x, from, to);
+    }
+    if (groups.shift_y > 0 && lower < CSFK_FONT_ROWS && (rows[lower] & bit) != 0) {
+      found.letters[2] |= get_span (groups, x, from + 1, to + 1);
+      found.letters[3] |= get_span (groups, x, from, to);
+    }
+    if (++column == CSFK_DRAWREGIONS_ADVANCE) {
+      column = 0;
+      index++;
     }
   }
 }
 
-/* x, y: pixels from the label's corner. */
 static __device__ __forceinline__ unsigned
-get_ink (const volatile drawing &of, int scale, int x, int y)
+blend (unsigned sample, unsigned colour, unsigned alpha)
 {
-  const int column = (unsigned) x / (unsigned) scale - CSFK_DRAWREGIONS_MARGIN;
-  const int row = (unsigned) y / (unsigned) scale - CSFK_DRAWREGIONS_MARGIN;
-  const int index = column / CSFK_DRAWREGIONS_ADVANCE;
-  const int bit = CSFK_FONT_COLUMNS - 1 - column % CSFK_DRAWREGIONS_ADVANCE;
-
-  if (column < 0 || row < 0 || row >= CSFK_FONT_ROWS || bit < 0 || index >= of.n_glyphs)
-    return 0;
-  return csfk_font[of.glyph[index]][row] >> bit & 1;
+  return (sample * (255 - alpha) + colour * alpha + 127) / 255;
 }
 
-static __device__ __forceinline__ void
-draw_label (const volatile pen &with, const volatile drawing &of, int scale)
+/* Four bytes, those of `with` where their bit is set. */
+static __device__ __forceinline__ unsigned
+choose_bytes (unsigned part, unsigned with, unsigned bits)
 {
-  const int x0 = max (of.label.x0 >> with.shift_x, with.x0);
-  const int x1 = min (of.label.x1 >> with.shift_x, with.x1);
-  const int y0 = max (of.label.y0 >> with.shift_y, with.y0);
-  const int y1 = min (of.label.y1 >> with.shift_y, with.y1);
+  const unsigned mask = ((bits & 15) * 0x00204081u & 0x01010101u) * 255;
+
+  return (part & ~mask) | (with & mask);
+}
+
+/* For four bytes of samples, get (sample, x): what becomes of a sample x bits up, where the bit of
+ * its byte is set. */
+template <typename Get>
+static __device__ __forceinline__ unsigned
+change_samples (unsigned part, bool wide, unsigned bits, Get get)
+{
+  const unsigned before = part;
+
+  if (wide)
+    part = get (before >> 6 & 1023, 6) << 6 | get (before >> 22, 22) << 22;
+  else
+    part = get (before & 255, 0) | get (before >> 8 & 255, 8) << 8 |
+        get (before >> 16 & 255, 16) << 16 | get (before >> 24, 24) << 24;
+  return choose_bytes (before, part, bits);
+}
+
+/* Four bytes of a word, whose coverage's bits are the lowest four. */
+static __device__ __forceinline__ unsigned
+draw_part (unsigned part, const layout &groups, unsigned colour, unsigned ink, unsigned alpha,
+    const coverage &on)
+{
+  const unsigned most = groups.wide ? 1023 : 255;
+  const int places = groups.shift_x + groups.shift_y;
+  const unsigned all = 1u << places;
+  const unsigned letters = on.letters[0] | on.letters[1] | on.letters[2] | on.letters[3];
+
+  if (alpha == 255)
+    part = choose_bytes (part, colour, on.lines | on.label);
+  else
+#pragma unroll 1
+    for (int i = 0; i < 2; i++)
+      part = change_samples (part, groups.wide, i == 0 ? on.lines : on.label,
+          [&](unsigned sample, int x) { return blend (sample, colour >> x & most, alpha); });
+  if (places == 0)
+    return choose_bytes (part, ink, letters);
+  if ((letters & 15) == 0)
+    return part;
+  return change_samples (part, groups.wide, letters, [&](unsigned sample, int x) {
+    const int byte = x / 8;
+    const unsigned n = (on.letters[0] >> byte & 1) + (on.letters[1] >> byte & 1) +
+        (on.letters[2] >> byte & 1) + (on.letters[3] >> byte & 1);
+
+    return (sample * (all - n) + (ink >> x & most) * n + all / 2) >> places;
+  });
+}
+
+/* Draws on the word that begins with byte x of row y of the plane. */
+static __device__ __forceinline__ void
+draw_word (const csfk_drawregions_args &args, const layout &groups, const drawing &of, int x, int y,
+    unsigned *parts)
+{
+  const int format = args.frame.out.format, scale = args.style.scale;
+  const int pixel_y = y << groups.shift_y;
+  /* The unused byte is kept. */
+  const unsigned drawn =
+      format == CSFK_FORMAT_RGBx || format == CSFK_FORMAT_BGRx ? 0x7777 : 0xffff;
+  coverage on = { find_lines (groups, of.box, args.style.thickness, x, pixel_y) & drawn, 0, {} };
+
+  if (pixel_y >= of.label.y0 && pixel_y < of.label.y1)
+    on.label = get_span (groups, x, of.label.x0, of.label.x1) & drawn;
+  if ((on.lines | on.label) == 0)
+    return;
+  if (on.label != 0)
+    find_letters (groups, of, scale, x, pixel_y, on);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    on.letters[i] &= drawn;
+  if (format == CSFK_FORMAT_YUY2 || format == CSFK_FORMAT_UYVY) {
+    /* Each luma sample has one pixel of the two. */
+    const unsigned left = format == CSFK_FORMAT_YUY2 ? 0x1111 : 0x2222, right = left << 2;
+    const unsigned first = on.letters[0], second = on.letters[1];
+
+    on.letters[0] = (first & ~right) | (second & right);
+    on.letters[1] = (second & ~left) | (first & left);
+  }
+
+  int phase = (x >> 4) % 3;
 
 #pragma unroll 1
-  for (int y = y0 + (int) threadIdx.y; y < y1; y += BLOCK_Y)
-#pragma unroll 1
-    for (int x = x0 + (int) threadIdx.x; x < x1; x += BLOCK_X) {
-      const int places = with.shift_x + with.shift_y, n = 1 << places;
-      unsigned char *at = get_address (with, x, y);
-      unsigned value = blend (with, load_sample (at, with.wide)), covered = 0;
-
-#pragma unroll 1
-      for (int i = 0; i < n; i++)
-        covered += get_ink (of, scale, (x << with.shift_x) + (i & with.shift_x) - of.label.x0,
-            (y << with.shift_y) + (i >> 1) - of.label.y0);
-      value = (value * (n - covered) + with.ink * covered + n / 2) >> places;
-      store_sample (at, value, with.wide);
-    }
+  for (int i = 0; i < 4; i++) {
+    if (((on.lines | on.label) & 15) != 0)
+      parts[i] = draw_part (parts[i], groups, of.colour[phase], of.ink[phase], args.style.alpha,
+          on);
+    phase = phase < 2 ? phase + 1 : 0;
+    on.lines >>= 4;
+    on.label >>= 4;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      on.letters[k] >>= 4;
+  }
 }
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-/* The rows of a tile, one Word a thread in each step across it. */
-template <typename Word>
+/* This thread's words of a tile, row after row BLOCK_Y apart. */
 static __device__ __forceinline__ void
-copy_tile (const csfk_plane &in, const csfk_plane &out, const tile &mine)
+load_words (const csfk_plane &in, const tile &mine, uint4 words[ROWS])
 {
-  const int bytes = (int) sizeof (Word);
-
-#pragma unroll 1
-  for (int x = mine.byte0 + (int) threadIdx.x * bytes; x < mine.byte1; x += BLOCK_X * bytes) {
-    const int y0 = mine.y0 + (int) threadIdx.y;
-    const unsigned char *from = in.data + (size_t) y0 * in.stride + x;
-    unsigned char *to = out.data + (size_t) y0 * out.stride + x;
-    const size_t from_step = (size_t) in.stride * BLOCK_Y, to_step = (size_t) out.stride * BLOCK_Y;
-
-    if (x + bytes <= mine.byte1) {
-      Word words[ROWS];
+  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
+  const unsigned char *from = in.data + (size_t) y * in.stride + x;
+  const size_t step = (size_t) in.stride * BLOCK_Y;
 
 #pragma unroll
-      for (int i = 0; i < ROWS; i++)
-        if (y0 + i * BLOCK_Y < mine.y1)
-          words[i] = *(const Word *) (from + i * from_step);
-#pragma unroll
-      for (int i = 0; i < ROWS; i++)
-        if (y0 + i * BLOCK_Y < mine.y1)
-          *(Word *) (to + i * to_step) = words[i];
-      continue;
-    }
+  for (int i = 0; i < ROWS; i++)
+    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
+      words[i] = *(const uint4 *) (from + i * step);
+}
 
-    /* The row's last bytes do not fill a word, and what follows them is not ours. */
+static __device__ __forceinline__ void
+store_words (const csfk_plane &out, const tile &mine, const uint4 words[ROWS])
+{
+  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
+  unsigned char *to = out.data + (size_t) y * out.stride + x;
+  const size_t step = (size_t) out.stride * BLOCK_Y;
+
+#pragma unroll
+  for (int i = 0; i < ROWS; i++)
+    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
+      *(uint4 *) (to + i * step) = words[i];
+}
+
+/* A warp's rows of a tile between memory and shared memory, in smaller words. */
+template <typename Part, bool store>
+static __device__ __forceinline__ void
+move_parts (const csfk_plane &plane, const tile &mine, uint4 words[ROWS][BLOCK_Y][BLOCK_X])
+{
+  const int n = (mine.byte1 - mine.byte0) / (int) sizeof (Part);
+  const int y = mine.y0 + (int) threadIdx.y;
+  const size_t step = (size_t) plane.stride * BLOCK_Y;
+  unsigned char *rows = plane.data + (size_t) y * plane.stride + mine.byte0;
+
 #pragma unroll 1
-    for (int i = 0; i < ROWS && y0 + i * BLOCK_Y < mine.y1; i++)
-#pragma unroll 1
-      for (int b = 0; x + b < mine.byte1; b++)
-        to[i * to_step + b] = from[i * from_step + b];
+  for (int x = threadIdx.x; x < n; x += BLOCK_X) {
+    Part parts[ROWS];
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      if (store)
+        parts[i] = ((const Part *) words[i][threadIdx.y])[x];
+      else if (y + i * BLOCK_Y < mine.y1)
+        parts[i] = ((const Part *) (rows + i * step))[x];
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      if (!store)
+        ((Part *) words[i][threadIdx.y])[x] = parts[i];
+      else if (y + i * BLOCK_Y < mine.y1)
+        ((Part *) (rows + i * step))[x] = parts[i];
   }
 }
 
-extern "C" __global__ void __launch_bounds__ (BLOCK_X *BLOCK_Y, 6)
+/* For what is not aligned, and for the end of a row that is no whole word.  `bits`: what all of
+ * its places are multiples of. */
+template <bool store>
+static __device__ __forceinline__ void
+move_tile (const csfk_plane &plane, const tile &mine, size_t bits,
+    uint4 words[ROWS][BLOCK_Y][BLOCK_X])
+{
+  if (bits % sizeof (unsigned) == 0)
+    move_parts<unsigned, store> (plane, mine, words);
+  else
+    move_parts<unsigned char, store> (plane, mine, words);
+}
+
+/* Which of the chunk's regions may draw something on the tile: bits of `masks`, and their boxes.
+ * Whether any does; all threads get here. */
+static __device__ __forceinline__ bool
+look_at_chunk (const csfk_drawregions_args &args, int base, const tile &mine,
+    rectangle boxes[CHUNK], unsigned masks[CHUNK / 32])
+{
+  const int thread = threadIdx.y * BLOCK_X + threadIdx.x;
+  bool hit = false;
+
+  if (thread < CHUNK) {
+    if (base + thread < args.frame.n_regions)
+      hit = find_box (args, args.frame.regions[base + thread], mine, boxes[thread]);
+
+    const unsigned mask = __ballot_sync (ALL_LANES, hit);
+
+    if (threadIdx.x == 0)
+      masks[threadIdx.y] = mask;
+  }
+  return __syncthreads_or (hit);
+}
+
+/* Draws on the block's staged words these regions, in their order.  All threads get here. */
+static __device__ __forceinline__ void
+draw_chunk (const csfk_drawregions_args &args, int base, const tile &mine,
+    const rectangle boxes[CHUNK], const unsigned masks[CHUNK / 32], drawing drawings[BLOCK_Y],
+    uint4 words[ROWS][BLOCK_Y][BLOCK_X])
+{
+  const layout groups = get_layout (args.frame.out.format, blockIdx.z);
+  unsigned long long mask = masks[0] | (unsigned long long) masks[1] << 32;
+
+#pragma unroll 1
+  while (mask != 0) {
+    int n = 0, index = 0;
+
+    /* Each warp makes one of the next drawings. */
+#pragma unroll 1
+    for (; n < BLOCK_Y && mask != 0; n++) {
+      if (n <= threadIdx.y)
+        index = __ffsll (mask) - 1;
+      mask &= mask - 1;
+    }
+    if (threadIdx.y < n)
+      make_drawing (args, base + index, boxes[index], get_pixels (mine, groups),
+          drawings[threadIdx.y]);
+    __syncthreads ();
+#pragma unroll 1
+    for (int k = 0; k < n; k++)
+#pragma unroll 1
+      for (int i = 0; i < ROWS; i++)
+        draw_word (args, groups, drawings[k], mine.byte0 + (int) threadIdx.x * WORD,
+            mine.y0 + i * BLOCK_Y + (int) threadIdx.y,
+            (unsigned *) &words[i][threadIdx.y][threadIdx.x]);
+    /* The next ones take the places of these. */
+    __syncthreads ();
+  }
+}
+
+extern "C" __global__ void __launch_bounds__ (BLOCK_X *BLOCK_Y, 8)
 csfk_drawregions (const csfk_drawregions_args args)
 {
-  __shared__ drawing drawings[CHUNK];
-  __shared__ pen with;
-  __shared__ unsigned near[CHUNK / 32];
+  __shared__ uint4 staged[ROWS][BLOCK_Y][BLOCK_X];
+  __shared__ drawing drawings[BLOCK_Y];
+  __shared__ rectangle boxes[CHUNK];
+  __shared__ unsigned masks[CHUNK / 32];
   const csfk_plane &in = args.frame.in.plane[blockIdx.z];
   const csfk_plane &out = args.frame.out.plane[blockIdx.z];
-  const int thread = threadIdx.y * BLOCK_X + threadIdx.x;
-  const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
-      (size_t) out.stride;
-  const int byte0 = blockIdx.x * TILE_BYTES, y0 = blockIdx.y * TILE_ROWS;
   const int n_regions = args.style.alpha > 0 ? args.frame.n_regions : 0;
+  const int byte0 = blockIdx.x * TILE_BYTES, y0 = blockIdx.y * TILE_ROWS;
   const tile mine = {
     byte0, min (byte0 + TILE_BYTES, in.row_bytes), y0, min (y0 + TILE_ROWS, in.rows)
   };
+  const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
+      (size_t) out.stride | (size_t) mine.byte1;
+  const bool whole = bits % WORD == 0;
+  uint4 words[ROWS];
+  bool any = false;
 
   if (byte0 >= in.row_bytes || y0 >= in.rows)
     return;
-  if ((bits & 15) == 0)
-    copy_tile<uint4> (in, out, mine);
-  else if ((bits & 3) == 0)
-    copy_tile<unsigned> (in, out, mine);
+  if (whole)
+    load_words (in, mine, words);
   else
-    copy_tile<unsigned char> (in, out, mine);
+    move_tile<false> (in, mine, bits, staged);
+  /* While the loads are under way. */
+  if (n_regions > 0)
+    any = look_at_chunk (args, 0, mine, boxes, masks);
+  if (whole && !any && n_regions <= CHUNK) {
+    store_words (out, mine, words);
+    return;
+  }
 
+  if (whole)
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      staged[i][threadIdx.y][threadIdx.x] = words[i];
+  __syncwarp ();
 #pragma unroll 1
-  for (int base = 0; base < n_regions; base += CHUNK) {
-    bool hit = false;
-
-    if (thread < CHUNK) {
-      if (base + thread < n_regions)
-        hit = find_drawing (args, base + thread, get_pixels (args.frame.out, mine),
-            drawings[thread]);
-
-      const unsigned mask = __ballot_sync (0xffffffffu, hit);
-
-      if (threadIdx.x == 0)
-        near[thread / 32] = mask;
-    }
-    /* Also: what is drawn on is copied. */
-    if (!__syncthreads_or (hit))
-      continue;
-    /* Read after more barriers. */
-    if (hit && drawings[thread].n_glyphs > 0)
-      write_text (args.frame.regions[base + thread], drawings[thread]);
-#pragma unroll 1
-    for (int group = 0; group < CHUNK / 32; group++)
-#pragma unroll 1
-      for (unsigned mask = near[group]; mask != 0; mask &= mask - 1) {
-        const drawing &of = drawings[group * 32 + __ffs (mask) - 1];
-
-#pragma unroll 1
-        for (int i = 0; i < count_channels (args.frame.out.format, blockIdx.z); i++) {
-          if (thread == 0)
-            make_pen (args, mine, of.colour, i, with);
-          __syncthreads ();
-          draw_box (with, of.box, args.style.thickness);
-          /* The label lies on the box, and the next region on this one. */
-          __syncthreads ();
-          draw_label (with, of, args.style.scale);
-          __syncthreads ();
-        }
-      }
+  for (int base = 0;;) {
+    if (any)
+      draw_chunk (args, base, mine, boxes, masks, drawings, staged);
+    base += CHUNK;
+    if (base >= n_regions)
+      break;
+    any = look_at_chunk (args, base, mine, boxes, masks);
+  }
+  __syncwarp ();
+  if (whole) {
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+      words[i] = staged[i][threadIdx.y][threadIdx.x];
+    store_words (out, mine, words);
+  } else {
+    move_tile<true> (out, mine, bits, staged);
   }
 }

@@ -56,11 +56,11 @@ typedef struct csfk_drawregions_args
   csfk_drawregions_style style;
 } csfk_drawregions_args;
 
-/* A block copies, and then draws on, a tile of one plane. */
+/* A block makes a tile of one plane. */
 enum
 {
   CSFK_DRAWREGIONS_BLOCK_X = 32,
-  CSFK_DRAWREGIONS_BLOCK_Y = 8,
+  CSFK_DRAWREGIONS_BLOCK_Y = 4,
   /* Rows a thread copies, CSFK_DRAWREGIONS_BLOCK_Y apart. */
   CSFK_DRAWREGIONS_ROWS = 4,
   CSFK_DRAWREGIONS_TILE_BYTES = CSFK_DRAWREGIONS_BLOCK_X * 16,

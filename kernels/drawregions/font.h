@@ -15,7 +15,8 @@ enum
 };
 
 #ifdef __CUDACC__
-#define CSFK_FONT_STORAGE static __device__ const
+/* A glyph is loaded at once. */
+#define CSFK_FONT_STORAGE static __device__ const __align__ (8)
 #else
 #define CSFK_FONT_STORAGE static const
 #endif
