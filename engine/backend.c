@@ -176,6 +176,13 @@ layout_is_sound (const csf_layout *layout)
   return true;
 }
 
+const char *
+csf_reason (char *reason, size_t size)
+{
+  reason[size - 1] = '\0';
+  return reason[0] != '\0' ? reason : "it gives no reason";
+}
+
 size_t
 csf_session_state_size (const csf_config *config)
 {

@@ -115,6 +115,9 @@ csf_next_state_frames (unsigned state_frames)
   return state_frames == UINT_MAX ? 2 : state_frames + 1;
 }
 
+/* What a kernel's open() gave as its reason, ended by 0 whatever it did. */
+const char *csf_reason (char *reason, size_t size);
+
 /* Bytes that the kernel wants for frames of these layouts. */
 size_t csf_session_state_size (const csf_config * config);
 size_t csf_session_workspace_size (const csf_config * config);

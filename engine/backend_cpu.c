@@ -213,7 +213,7 @@ open_kernel (cpu_session *session, const csf_config *config, csf_error *error)
   if (kernel->open != NULL && kernel->open (kernel, &config->in.image, &config->out.image,
           &session->instance, reason, sizeof reason) != 0)
     return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "kernel \"%s\" could not be opened: %s", kernel->name, reason);
+        "kernel \"%s\" could not be opened: %s", kernel->name, csf_reason (reason, sizeof reason));
   session->is_open = true;
   return CSF_OK;
 }

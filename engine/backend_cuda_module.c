@@ -2,6 +2,7 @@
 /* The CUDA backend's modules: loading device code, ours or a user's, looking into it, and telling what is
  * wrong with it.  Knows no frames. */
 #include "backend_cuda.h"
+#include "elf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,36 +34,9 @@ read_number (const csfk_blob *code, size_t at, unsigned bytes)
 static code_kind
 get_kind (const csfk_blob *code)
 {
-  if (code->size >= 4 && memcmp (code->data, "\177ELF", 4) == 0)
+  if (csf_elf_is (code->data, code->size))
     return CODE_CUBIN;
   return read_number (code, 0, 4) == FATBIN_MAGIC ? CODE_FATBIN : CODE_PTX;
-}
-
-/* Where an ELF file's tables and sections end (ELF64, System V ABI, figures 4-3 and 4-8). */
-static uint64_t
-measure_cubin (const csfk_blob *code)
-{
-  const uint64_t segments_end = read_number (code, 32, 8)
-      + read_number (code, 54, 2) * read_number (code, 56, 2);
-  const uint64_t table = read_number (code, 40, 8);
-  const unsigned entry = (unsigned) read_number (code, 58, 2);
-  const unsigned n = (unsigned) read_number (code, 60, 2);
-  uint64_t end = table + (uint64_t) entry * n;
-
-  if (segments_end > end)
-    end = segments_end;
-
-  if (entry < 64 || end > code->size)
-    return end;
-  for (unsigned i = 0; i < n; i++) {
-    size_t at = (size_t) table + (size_t) entry * i;
-    const unsigned no_bits = 8;
-    uint64_t section_end = read_number (code, at + 24, 8) + read_number (code, at + 32, 8);
-
-    if (read_number (code, at + 4, 4) != no_bits && section_end > end)
-      end = section_end;
-  }
-  return end;
 }
 
 /* The driver takes no size and would read over the end of a file that was cut short. */
@@ -73,7 +47,7 @@ check_whole (const csfk_blob *code, const char *origin, csf_error *error)
 
   switch (get_kind (code)) {
     case CODE_CUBIN:
-      needed = code->size < 64 ? 64 : measure_cubin (code);
+      needed = csf_elf_measure (code->data, code->size);
       break;
     case CODE_FATBIN:
       needed = code->size < 16 ? 16 : read_number (code, 6, 2) + read_number (code, 8, 8);
@@ -185,9 +159,8 @@ cuda_module_load (cuda_device *device, const csfk_blob *code, const char *origin
 
 /* ---- looking into it --------------------------------------------------------------------------- */
 
-/* "a, b, c" of the module's functions, or "" when this driver cannot tell.  Returns how many; 0: cannot
- * tell. */
-static unsigned
+/* "a, b, c" of the module's functions.  Returns how many; less than 0: this driver cannot tell. */
+static int
 list_functions (const cuda_driver *cu, cu_module module, char *text, size_t size, char *first,
     size_t first_size)
 {
@@ -198,22 +171,22 @@ list_functions (const cuda_driver *cu, cu_module module, char *text, size_t size
   text[0] = '\0';
   if (cu->ModuleGetFunctionCount == NULL || cu->ModuleEnumerateFunctions == NULL
       || cu->FuncGetName == NULL || cu->ModuleGetFunctionCount (&n, module) != CU_SUCCESS)
-    return 0;
+    return -1;
   if (n > MOST_FUNCTIONS)
     n = MOST_FUNCTIONS;
-  if (n == 0 || cu->ModuleEnumerateFunctions (functions, n, module) != CU_SUCCESS)
-    return 0;
+  if (n > 0 && cu->ModuleEnumerateFunctions (functions, n, module) != CU_SUCCESS)
+    return -1;
   for (unsigned i = 0; i < n; i++) {
     const char *name = NULL;
 
     if (cu->FuncGetName (&name, functions[i]) != CU_SUCCESS || name == NULL)
-      return 0;
+      return -1;
     if (i == 0)
       snprintf (first, first_size, "%s", name);
     if (used < size)
       used += (size_t) snprintf (text + used, size - used, "%s%s", i == 0 ? "" : ", ", name);
   }
-  return n;
+  return (int) n;
 }
 
 static csf_status
@@ -223,19 +196,22 @@ choose_function (cuda_device *device, cu_module module, const char *origin, cons
   const cuda_driver *cu = device->cu;
   char list[192], only[sizeof function->name];
   cu_function found;
-  unsigned n = list_functions (cu, module, list, sizeof list, only, sizeof only);
+  int n = list_functions (cu, module, list, sizeof list, only, sizeof only);
 
+  if (n == 0)
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "%s has no functions; expected one that is extern \"C\" __global__", origin);
   if (name == NULL && n == 1)
     name = only;
   if (name == NULL)
     return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "%s has %s functions%s%s; name one with kernel-function", origin, n == 0 ? "one or more" :
-        "several", n == 0 ? "" : ": ", list);
+        "%s has %s functions%s%s; name one with kernel-function", origin, n < 0 ? "one or more" :
+        "several", n < 0 ? "" : ": ", list);
   if (strlen (name) >= sizeof function->name
       || cu->ModuleGetFunction (&found, module, name) != CU_SUCCESS)
     return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "%s has no function \"%s\"%s%s; it must be extern \"C\" __global__", origin, name,
-        n == 0 ? "" : ", it has ", list);
+        n < 0 ? "" : ", it has ", list);
   snprintf (function->name, sizeof function->name, "%s", name);
   return CSF_OK;
 }

@@ -164,7 +164,7 @@ open_kernel (cuda_session *session, csf_error *error)
   if (kernel->open (kernel, &session->in.image, &session->out.image, &session->instance, reason,
           sizeof reason) != 0)
     return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "kernel \"%s\" could not be opened: %s", kernel->name, reason);
+        "kernel \"%s\" could not be opened: %s", kernel->name, csf_reason (reason, sizeof reason));
   session->is_open = true;
   return CSF_OK;
 }

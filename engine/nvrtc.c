@@ -148,6 +148,10 @@ load_locked (int driver_version, csf_error *error)
       continue;
     self.library = open_library (majors[i]);
   }
+  if (self.library == NULL && getenv ("CSF_NVRTC") != NULL)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "CUDA source is compiled by NVRTC, and what CSF_NVRTC names, \"%s\", cannot be loaded; name an "
+        "NVRTC library or unset CSF_NVRTC, install it if it is not there", getenv ("CSF_NVRTC"));
   if (self.library == NULL)
     return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "CUDA source is compiled by NVRTC, and libnvrtc.so.%d cannot be loaded; install it (package "
@@ -156,7 +160,7 @@ load_locked (int driver_version, csf_error *error)
   if (!find_symbols (&self, &missing)) {
     dlclose (self.library);
     return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "the NVRTC library has no %s; it is older than CUDA 12, update it", missing);
+        "the NVRTC library has no %s; it is none, or older than CUDA 12: update it", missing);
   }
   self.Version (&self.major, &self.minor);
   open_builtins (&self);

@@ -185,31 +185,44 @@ peer_asks_for_cuda (GstCaps * peer)
   return FALSE;
 }
 
-/* The best of what downstream takes: the same format, else one of the same kind. */
+/* What a picture loses by becoming one of that format: colour above all, then alpha, then chroma's detail. */
+static guint
+get_loss (const GstVideoInfo * input, const gchar * name)
+{
+  const GstVideoFormatInfo *in = input->finfo;
+  const GstVideoFormatInfo *out = gst_video_format_get_info (gst_video_format_from_string (name));
+  guint loss = 0;
+
+  if (GST_VIDEO_FORMAT_INFO_IS_GRAY (out) && !GST_VIDEO_FORMAT_INFO_IS_GRAY (in))
+    loss += 8;
+  if (GST_VIDEO_FORMAT_INFO_HAS_ALPHA (in) && !GST_VIDEO_FORMAT_INFO_HAS_ALPHA (out))
+    loss += 4;
+  if (GST_VIDEO_FORMAT_INFO_IS_RGB (in) && GST_VIDEO_FORMAT_INFO_IS_YUV (out))
+    loss += 2;
+  if (GST_VIDEO_FORMAT_INFO_IS_YUV (in) != GST_VIDEO_FORMAT_INFO_IS_YUV (out))
+    loss += 1;
+  return loss;
+}
+
+/* The best of what downstream takes: the same format, else its first that loses least. */
 static void
 fixate_format (GstStructure * structure, const GstVideoInfo * input)
 {
   const GValue *list = gst_structure_get_value (structure, "format");
-  const gchar *same = GST_VIDEO_INFO_NAME (input), *chosen = NULL;
-  gboolean alpha = GST_VIDEO_FORMAT_INFO_HAS_ALPHA (input->finfo);
+  const gchar *chosen = NULL;
+  guint least = G_MAXUINT;
 
   if (list == NULL || !GST_VALUE_HOLDS_LIST (list))
     return;
   for (guint i = 0; i < gst_value_list_get_size (list); i++) {
     const gchar *name = g_value_get_string (gst_value_list_get_value (list, i));
-    const GstVideoFormatInfo *info =
-        gst_video_format_get_info (gst_video_format_from_string (name));
+    guint loss = g_str_equal (name, GST_VIDEO_INFO_NAME (input)) ? 0 : 1 + get_loss (input, name);
 
-    if (g_str_equal (name, same)) {
-      chosen = same;
-      break;
-    }
-    if (chosen == NULL && GST_VIDEO_FORMAT_INFO_IS_YUV (info) == GST_VIDEO_INFO_IS_YUV (input)
-        && GST_VIDEO_FORMAT_INFO_HAS_ALPHA (info) == alpha)
+    if (loss < least) {
+      least = loss;
       chosen = name;
+    }
   }
-  if (chosen == NULL)
-    chosen = g_value_get_string (gst_value_list_get_value (list, 0));
   gst_structure_set (structure, "format", G_TYPE_STRING, chosen, NULL);
 }
 
@@ -245,9 +258,19 @@ fixate_sides (GstStructure * structure, const GstVideoInfo * input, gint out_n, 
         && fixate_side (structure, "height", scale_length (width, in_height, in_width, out_n * in_d,
             out_d * in_n));
   if (!gst_structure_get_int (structure, "height", &height)) {
-    gst_structure_fixate_field_nearest_int (structure, "height", in_height);
-    if (!gst_structure_get_int (structure, "height", &height))
-      return FALSE;
+    GstStructure *trial = gst_structure_copy (structure);
+    gboolean fits;
+
+    gst_structure_fixate_field_nearest_int (trial, "height", in_height);
+    fits = gst_structure_get_int (trial, "height", &height) && fixate_side (trial, "width",
+        scale_length (height, in_width, in_height, in_n * out_d, in_d * out_n));
+    gst_structure_get_int (trial, "width", &width);
+    gst_structure_free (trial);
+    /* Where the width cannot follow the height, the height follows the width. */
+    gst_structure_fixate_field_nearest_int (structure, fits ? "height" : "width", fits ? height : width);
+    if (!fits)
+      return fixate_side (structure, "height", scale_length (width, in_height, in_width, out_n * in_d,
+              out_d * in_n));
   }
   return fixate_side (structure, "width", scale_length (height, in_width, in_height, in_n * out_d,
           in_d * out_n));
@@ -275,24 +298,36 @@ fixate_size (GstStructure * structure, const GstVideoInfo * input)
     gst_structure_set (structure, "pixel-aspect-ratio", GST_TYPE_FRACTION, n, d, NULL);
 }
 
-/* What Y'CbCr means does not change with its size, though a default would. */
+/* What samples mean does not change with the picture's size, though a default would; with the format only
+ * what the conversion changes: matrix and range. */
 static void
 fixate_colour (GstStructure * structure, const GstVideoInfo * input)
 {
   GstVideoFormat format =
       gst_video_format_from_string (gst_structure_get_string (structure, "format"));
   const GstVideoFormatInfo *info = gst_video_format_get_info (format);
+  GstVideoColorimetry colour = input->colorimetry;
+  gboolean same_kind = GST_VIDEO_FORMAT_INFO_IS_YUV (info) == GST_VIDEO_INFO_IS_YUV (input)
+      && GST_VIDEO_FORMAT_INFO_IS_GRAY (info) == GST_VIDEO_FORMAT_INFO_IS_GRAY (input->finfo);
 
-  if (info == NULL || !GST_VIDEO_FORMAT_INFO_IS_YUV (info) || !GST_VIDEO_INFO_IS_YUV (input))
-    return;
   if (!gst_structure_has_field (structure, "colorimetry")) {
-    gchar *colorimetry = gst_video_colorimetry_to_string (&input->colorimetry);
+    gchar *text;
 
-    if (colorimetry != NULL)
-      gst_structure_set (structure, "colorimetry", G_TYPE_STRING, colorimetry, NULL);
-    g_free (colorimetry);
+    if (!same_kind) {
+      GstVideoInfo usual;
+
+      gst_video_info_set_format (&usual, format, GST_VIDEO_INFO_WIDTH (input),
+          GST_VIDEO_INFO_HEIGHT (input));
+      colour.matrix = usual.colorimetry.matrix;
+      colour.range = usual.colorimetry.range;
+    }
+    text = gst_video_colorimetry_to_string (&colour);
+    if (text != NULL)
+      gst_structure_set (structure, "colorimetry", G_TYPE_STRING, text, NULL);
+    g_free (text);
   }
-  if (!gst_structure_has_field (structure, "chroma-site")
+  if (same_kind && GST_VIDEO_FORMAT_INFO_IS_YUV (info)
+      && !gst_structure_has_field (structure, "chroma-site")
       && input->chroma_site != GST_VIDEO_CHROMA_SITE_UNKNOWN)
     gst_structure_set (structure, "chroma-site", G_TYPE_STRING,
         gst_video_chroma_to_string (input->chroma_site), NULL);
@@ -306,7 +341,7 @@ fixate (GstCaps * possible, GstCaps * input_caps)
   GstStructure *structure = gst_caps_get_structure (chosen, 0);
   GstVideoInfo input;
 
-  if (gst_video_info_from_caps (&input, input_caps)) {
+  if (gst_csf_info_from_caps (&input, input_caps)) {
     fixate_format (structure, &input);
     fixate_size (structure, &input);
     fixate_colour (structure, &input);

@@ -29,6 +29,31 @@ matrix_of (const GstVideoInfo * info)
   }
 }
 
+gboolean
+gst_csf_info_from_caps (GstVideoInfo * info, GstCaps * caps)
+{
+  const gchar *site;
+
+  if (!gst_video_info_from_caps (info, caps))
+    return FALSE;
+  site = gst_structure_get_string (gst_caps_get_structure (caps, 0), "chroma-site");
+  if (site != NULL && gst_video_chroma_from_string (site) != GST_VIDEO_CHROMA_SITE_UNKNOWN)
+    info->chroma_site = gst_video_chroma_from_string (site);
+  return TRUE;
+}
+
+gboolean
+gst_csf_colour_is_strange (const GstVideoInfo * info)
+{
+  const GstVideoColorimetry *colour = &info->colorimetry;
+
+  if (GST_VIDEO_FORMAT_INFO_IS_GRAY (info->finfo))
+    return FALSE;
+  if (GST_VIDEO_INFO_IS_RGB (info))
+    return colour->range == GST_VIDEO_COLOR_RANGE_16_235;
+  return colour->matrix == GST_VIDEO_COLOR_MATRIX_SMPTE240M || colour->matrix == GST_VIDEO_COLOR_MATRIX_FCC;
+}
+
 static csfk_chroma_site
 chroma_site_of (const GstVideoInfo * info)
 {

@@ -24,6 +24,12 @@ typedef struct
 /* The facts of a caps' pictures that the kernels know.  FALSE: not a format of ours. */
 gboolean gst_csf_layout_from_info (csf_layout * layout, const GstVideoInfo * info);
 
+/* gst_video_info_from_caps, which where colorimetry is not given forgets a chroma-site that is. */
+gboolean gst_csf_info_from_caps (GstVideoInfo * info, GstCaps * caps);
+
+/* Whether these samples mean something that csfk_image cannot say, so that they can only be passed on. */
+gboolean gst_csf_colour_is_strange (const GstVideoInfo * info);
+
 /* What frames look like between two CAPS events. */
 typedef struct
 {

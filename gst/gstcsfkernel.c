@@ -10,6 +10,7 @@
 #include <glib/gstdio.h>
 
 #include "config.h"
+#include "engine/elf.h"
 #include "engine/nvrtc.h"
 #include "kernels/format.h"
 #include "kernels/module.h"
@@ -22,13 +23,16 @@ GST_DEBUG_CATEGORY_EXTERN (gst_cuda_stream_filter_debug);
 #define ANY_CAPABILITY 75
 /* Includes of includes of a source that takes itself in would have no end. */
 #define MOST_SOURCES 256
+#define MOST_BYTES 67108864
+/* Of a compiler's output: more helps nobody. */
+#define MOST_LOG 65536
 
-/* What a kernel was made of, the kernel-file first. */
-typedef struct
+/* What a kernel was made of, the kernel-file first, and what it would have been made of were it there. */
+struct _GstCsfSources
 {
   GPtrArray *paths;
   GString *stamp;               /* of each path before it was read */
-} Sources;
+};
 
 struct _GstCsfKernel
 {
@@ -36,7 +40,7 @@ struct _GstCsfKernel
   const csfk_kernel *kernel;
   csfk_kernel *module;          /* owned; NULL unless from a file */
   gint capability;
-  Sources *sources;             /* NULL unless from a file */
+  GstCsfSources *sources;       /* NULL unless from a file */
 };
 
 void
@@ -44,54 +48,74 @@ gst_csf_kernel_error_clear (GstCsfKernelError * error)
 {
   g_clear_pointer (&error->text, g_free);
   g_clear_pointer (&error->log, g_free);
+  g_clear_pointer (&error->sources, gst_csf_sources_free);
 }
 
 /* ---- files that a kernel is made of ------------------------------------------------------------ */
 
-static gboolean
+static void
 append_stamp (GString * stamp, const gchar * path)
 {
   GStatBuf file;
 
   if (g_stat (path, &file) != 0)
-    return FALSE;
-  g_string_append_printf (stamp, "%" G_GINT64_FORMAT ".%09ld %" G_GINT64_FORMAT " %" G_GUINT64_FORMAT
-      "\n", (gint64) file.st_mtim.tv_sec, (glong) file.st_mtim.tv_nsec, (gint64) file.st_size,
-      (guint64) file.st_ino);
-  return TRUE;
+    g_string_append (stamp, "-\n");
+  else
+    g_string_append_printf (stamp, "%" G_GINT64_FORMAT ".%09ld %" G_GINT64_FORMAT " %" G_GUINT64_FORMAT
+        "\n", (gint64) file.st_mtim.tv_sec, (glong) file.st_mtim.tv_nsec, (gint64) file.st_size,
+        (guint64) file.st_ino);
 }
 
-/* Reads a file and notes that the kernel is made of it; NULL: it cannot be read, or was before. */
-static gchar *
-read_source (Sources * sources, const gchar * path, gsize * size, GError ** failure)
+/* A pipe would be waited for, and a device may have no end. */
+static gboolean
+is_readable (const gchar * path, gchar ** reason)
 {
-  gsize before = sources->stamp->len;
-  gchar *content;
+  GStatBuf file;
 
+  *reason = NULL;
+  if (g_stat (path, &file) != 0)
+    *reason = g_strdup (g_strerror (errno));
+  else if (!S_ISREG (file.st_mode))
+    *reason = g_strdup ("it is no regular file");
+  else if (file.st_size > MOST_BYTES)
+    *reason = g_strdup_printf ("it has %" G_GINT64_FORMAT " bytes, more than a kernel's %d",
+        (gint64) file.st_size, MOST_BYTES);
+  return *reason == NULL;
+}
+
+/* Reads a file and notes that the kernel is made of it; NULL: it cannot be read, which *reason says, or it
+ * was before. */
+static gchar *
+read_source (GstCsfSources * sources, const gchar * path, gsize * size, gchar ** reason)
+{
+  GError *failure = NULL;
+  gchar *content = NULL;
+
+  *reason = NULL;
   if (sources->paths->len >= MOST_SOURCES || g_ptr_array_find_with_equal_func (sources->paths, path,
           g_str_equal, NULL))
     return NULL;
   append_stamp (sources->stamp, path);
-  if (!g_file_get_contents (path, &content, size, failure)) {
-    g_string_truncate (sources->stamp, before);
-    return NULL;
-  }
   g_ptr_array_add (sources->paths, g_strdup (path));
+  if (is_readable (path, reason) && !g_file_get_contents (path, &content, size, &failure)) {
+    *reason = g_strdup (failure->message);
+    g_error_free (failure);
+  }
   return content;
 }
 
-static Sources *
+static GstCsfSources *
 sources_new (void)
 {
-  Sources *sources = g_new0 (Sources, 1);
+  GstCsfSources *sources = g_new0 (GstCsfSources, 1);
 
   sources->paths = g_ptr_array_new_with_free_func (g_free);
   sources->stamp = g_string_new (NULL);
   return sources;
 }
 
-static void
-sources_free (Sources * sources)
+void
+gst_csf_sources_free (GstCsfSources * sources)
 {
   g_ptr_array_unref (sources->paths);
   g_string_free (sources->stamp, TRUE);
@@ -99,20 +123,28 @@ sources_free (Sources * sources)
 }
 
 const gchar *
-gst_csf_kernel_get_stamp (const GstCsfKernel * self)
+gst_csf_sources_get_stamp (const GstCsfSources * sources)
 {
-  return self->sources == NULL ? NULL : self->sources->stamp->str;
+  return sources->stamp->str;
+}
+
+const GstCsfSources *
+gst_csf_kernel_get_sources (const GstCsfKernel * self)
+{
+  return self->sources;
 }
 
 gchar *
-gst_csf_kernel_look (const GstCsfSettings * settings, const GstCsfKernel * kernel)
+gst_csf_sources_look (const GstCsfSources * sources)
 {
-  GString *stamp = g_string_new (NULL);
-  gboolean there = append_stamp (stamp, settings->kernel_file);
+  GString *stamp;
 
-  for (guint i = 1; kernel->sources != NULL && i < kernel->sources->paths->len; i++)
-    append_stamp (stamp, g_ptr_array_index (kernel->sources->paths, i));
-  return g_string_free (stamp, !there);
+  if (!g_file_test (g_ptr_array_index (sources->paths, 0), G_FILE_TEST_EXISTS))
+    return NULL;
+  stamp = g_string_new (NULL);
+  for (guint i = 0; i < sources->paths->len; i++)
+    append_stamp (stamp, g_ptr_array_index (sources->paths, i));
+  return g_string_free (stamp, FALSE);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------- */
@@ -140,7 +172,7 @@ gst_csf_kernel_unref (GstCsfKernel * self)
   if (self == NULL || !g_atomic_int_dec_and_test (&self->refs))
     return;
   csfk_module_destroy (self->module);
-  g_clear_pointer (&self->sources, sources_free);
+  g_clear_pointer (&self->sources, gst_csf_sources_free);
   g_free (self);
 }
 
@@ -196,6 +228,12 @@ choose_from_library (const csfk_library_table * table, const GstCsfSettings * se
     error->text = g_strdup_printf ("kernel-library %s: its table has no kernels", path);
     return NULL;
   }
+  for (const csfk_kernel * const *k = table->kernels; *k != NULL; k++)
+    if ((*k)->name == NULL || (*k)->description == NULL) {
+      error->text = g_strdup_printf ("kernel-library %s: a kernel of its table has no name or description",
+          path);
+      return NULL;
+    }
   if (name == NULL && table->kernels[1] == NULL)
     return table->kernels[0];
   for (const csfk_kernel * const *k = table->kernels; name != NULL && *k != NULL; k++)
@@ -210,6 +248,38 @@ choose_from_library (const csfk_library_table * table, const GstCsfSettings * se
   return NULL;
 }
 
+static gboolean
+param_is_sound (const csfk_kernel * kernel, const csfk_param * param)
+{
+  const guint size = param->type == CSFK_TYPE_STRING ? (guint) CLAMP (param->maximum, 0, 4096) : 4;
+  guint n_values = 0;
+
+  if (param->name == NULL || param->unit == NULL || param->type < CSFK_TYPE_INT
+      || param->type > CSFK_TYPE_STRING)
+    return FALSE;
+  if (size == 0 || param->offset % (param->type == CSFK_TYPE_STRING ? 1 : 4) != 0
+      || param->offset > kernel->params_size || size > kernel->params_size - param->offset)
+    return FALSE;
+  if (param->type == CSFK_TYPE_STRING)
+    return TRUE;
+  if (param->type != CSFK_TYPE_ENUM)
+    return param->minimum <= param->default_value && param->default_value <= param->maximum;
+  while (param->values != NULL && param->values[n_values] != NULL)
+    n_values++;
+  return param->default_value >= 0 && param->default_value < n_values;
+}
+
+static gboolean
+params_are_sound (const csfk_kernel * kernel)
+{
+  if (kernel->params_size > CSFK_MAX_PARAMS || (kernel->n_params > 0 && kernel->params == NULL))
+    return FALSE;
+  for (guint i = 0; i < kernel->n_params; i++)
+    if (!param_is_sound (kernel, &kernel->params[i]))
+      return FALSE;
+  return TRUE;
+}
+
 /* What the engine and the caps rely on. */
 static gboolean
 table_entry_is_sound (const csfk_kernel * kernel, const gchar * path, GstCsfKernelError * error)
@@ -222,8 +292,10 @@ table_entry_is_sound (const csfk_kernel * kernel, const gchar * path, GstCsfKern
     fault = "has neither a process nor an enqueue function";
   else if (kernel->formats[0] == CSFK_FORMAT_NONE)
     fault = "has no formats";
-  else if (kernel->params_size > CSFK_MAX_PARAMS || (kernel->n_params > 0 && kernel->params == NULL))
-    fault = "has parameters that do not fit";
+  else if (!params_are_sound (kernel))
+    fault = "has a parameter without name or unit, outside its structure, or with a default outside its range";
+  else if ((kernel->flags & ~(guint) (CSFK_READS_REGIONS | CSFK_RESIZES)) != 0)
+    fault = "has flags that do not exist";
   for (gint i = 0; i < CSFK_MAX_FORMATS && fault == NULL; i++)
     if (kernel->formats[i] < 0 || kernel->formats[i] >= CSFK_N_FORMATS
         || kernel->out_formats[i] < 0 || kernel->out_formats[i] >= CSFK_N_FORMATS)
@@ -231,6 +303,25 @@ table_entry_is_sound (const csfk_kernel * kernel, const gchar * path, GstCsfKern
   if (fault != NULL)
     error->text = g_strdup_printf ("kernel-library %s: its kernel %s %s", path, kernel->name, fault);
   return fault == NULL;
+}
+
+/* The loader trusts an ELF file's tables, and a file that was cut short ends the process. */
+static gboolean
+is_cut_short (const gchar * path, GstCsfKernelError * error)
+{
+  GMappedFile *file = g_mapped_file_new (path, FALSE, NULL);
+  const guchar *data;
+  gsize size;
+
+  if (file == NULL)
+    return FALSE;
+  data = (const guchar *) g_mapped_file_get_contents (file);
+  size = g_mapped_file_get_length (file);
+  if (data != NULL && csf_elf_is (data, size) && csf_elf_measure (data, size) > size)
+    error->text = g_strdup_printf ("kernel-library %s is cut short: expected at least %" G_GUINT64_FORMAT
+        " bytes, got %" G_GSIZE_FORMAT "; build it again", path, csf_elf_measure (data, size), size);
+  g_mapped_file_unref (file);
+  return error->text != NULL;
 }
 
 static GstCsfKernel *
@@ -245,6 +336,10 @@ load_library (const GstCsfSettings * settings, GstCsfKernelError * error)
   gchar *place = strchr (path, G_DIR_SEPARATOR) == NULL && g_file_test (path, G_FILE_TEST_EXISTS) ?
       g_build_filename (".", path, NULL) : g_strdup (path);
 
+  if (is_cut_short (place, error)) {
+    g_free (place);
+    return NULL;
+  }
   library = g_module_open (place, G_MODULE_BIND_LOCAL);
   g_free (place);
   if (library == NULL) {
@@ -279,7 +374,7 @@ load_library (const GstCsfSettings * settings, GstCsfKernelError * error)
 /* Notes the files beside `path` that `text` includes, and theirs, in `sources`; all contents go into the sum.
  * What lies elsewhere belongs to the toolkit. */
 static void
-follow_includes (const gchar * path, const gchar * text, Sources * sources, GChecksum * sum)
+follow_includes (const gchar * path, const gchar * text, GstCsfSources * sources, GChecksum * sum)
 {
   gchar *folder = g_path_get_dirname (path);
   GRegex *include = g_regex_new ("^[ \\t]*#[ \\t]*include[ \\t]*[<\"]([^>\"\\n]+)[>\"]",
@@ -291,12 +386,13 @@ follow_includes (const gchar * path, const gchar * text, Sources * sources, GChe
     gchar *name = g_match_info_fetch (match, 1);
     gchar *file = g_path_is_absolute (name) ? g_strdup (name) : g_build_filename (folder, name, NULL);
     gsize size;
-    gchar *content = read_source (sources, file, &size, NULL);
+    gchar *reason, *content = read_source (sources, file, &size, &reason);
 
     if (content != NULL) {
       g_checksum_update (sum, (const guchar *) content, size);
       follow_includes (file, content, sources, sum);
     }
+    g_free (reason);
     g_free (content);
     g_free (file);
     g_free (name);
@@ -308,7 +404,7 @@ follow_includes (const gchar * path, const gchar * text, Sources * sources, GChe
 
 /* $XDG_CACHE_HOME/cudastreamfilter/SUM: code for this text, these includes, this compiler and device. */
 static gchar *
-get_cache_path (const gchar * path, const gchar * text, const gchar * target, Sources * sources)
+get_cache_path (const gchar * path, const gchar * text, const gchar * target, GstCsfSources * sources)
 {
   GChecksum *sum = g_checksum_new (G_CHECKSUM_SHA256);
   gchar *cached;
@@ -364,9 +460,12 @@ compile (const gchar * path, const gchar * text, const gchar * target, guchar **
   };
   gchar *folder = g_path_get_dirname (path);
   const gchar *folders[] = { folder, "/usr/local/cuda/include" };
+  /* The compiler takes a name that begins so for an option, and a quote in it ends a string of its PTX. */
+  gchar *name = g_strdelimit (g_strconcat (*path == '-' ? "./" : "", path, NULL), "\"\\", '_');
   const csf_nvrtc_source source = {
-    .name = path,
-    .text = text,
+    .name = name,
+    /* A mark of the byte order, as some editors put it, is no token. */
+    .text = g_str_has_prefix (text, "\357\273\277") ? text + 3 : text,
     .headers = headers,
     .n_headers = G_N_ELEMENTS (headers),
     .folders = folders,
@@ -377,12 +476,18 @@ compile (const gchar * path, const gchar * text, const gchar * target, guchar **
   csf_status status = csf_nvrtc_compile (&source, target, code, size, &log, &failure);
 
   if (status != CSF_OK) {
-    error->text = g_strdup_printf ("kernel-file: %s", failure.text);
-    error->log = g_strdup (log);
+    gchar *cut = log == NULL ? NULL : g_strndup (log, MOST_LOG);
+    gchar *valid = g_utf8_make_valid (failure.text, -1);
+
+    error->text = g_strdup_printf ("kernel-file: %s", valid);
+    error->log = cut == NULL ? NULL : g_utf8_make_valid (cut, -1);
+    g_free (cut);
+    g_free (valid);
   } else if (log != NULL) {
     GST_INFO ("%s: %s", path, log);
   }
   free (log);
+  g_free (name);
   g_free (folder);
   return status == CSF_OK;
 }
@@ -442,6 +547,10 @@ make_module (const GstCsfSettings * settings, csf_device * device, guchar * code
   csf_error failure;
   csfk_kernel *module;
 
+  if (code == NULL) {
+    error->text = g_strdup_printf ("no memory left for the code of %s", settings->kernel_file);
+    return NULL;
+  }
   if (csf_device_inspect (device, &blob, settings->kernel_file, settings->kernel_function, &function,
           &failure) != CSF_OK) {
     error->text = g_strdup_printf ("kernel-file: %s", failure.text);
@@ -458,7 +567,7 @@ make_module (const GstCsfSettings * settings, csf_device * device, guchar * code
 
 /* Takes module and sources over. */
 static GstCsfKernel *
-wrap_module (csfk_kernel * module, csf_device * device, Sources * sources)
+wrap_module (csfk_kernel * module, csf_device * device, GstCsfSources * sources)
 {
   GstCsfKernel *self = new_kernel (module);
 
@@ -470,7 +579,7 @@ wrap_module (csfk_kernel * module, csf_device * device, Sources * sources)
 
 static GstCsfKernel *
 load_source (const GstCsfSettings * settings, csf_device * device, const gchar * text,
-    Sources * sources, GstCsfKernelError * error)
+    GstCsfSources * sources, GstCsfKernelError * error)
 {
   const csf_device_info *info = device == NULL ? NULL : csf_device_get_info (device);
   gchar target[CSF_NVRTC_TARGET_BYTES];
@@ -506,7 +615,7 @@ load_source (const GstCsfSettings * settings, csf_device * device, const gchar *
 
 static GstCsfKernel *
 load_code (const GstCsfSettings * settings, csf_device * device, const gchar * content, gsize size,
-    Sources * sources, GstCsfKernelError * error)
+    GstCsfSources * sources, GstCsfKernelError * error)
 {
   csfk_kernel *module;
 
@@ -527,10 +636,9 @@ load_file (const GstCsfSettings * settings, csf_device * device, GstCsfKernelErr
 {
   const gchar *path = settings->kernel_file;
   FileKind kind = kind_of (path);
-  GError *failure = NULL;
   GstCsfKernel *self;
-  Sources *sources;
-  gchar *content;
+  GstCsfSources *sources;
+  gchar *content, *reason;
   gsize size;
 
   if (kind == FILE_UNKNOWN) {
@@ -539,18 +647,18 @@ load_file (const GstCsfSettings * settings, csf_device * device, GstCsfKernelErr
     return NULL;
   }
   sources = sources_new ();
-  content = read_source (sources, path, &size, &failure);
+  content = read_source (sources, path, &size, &reason);
   if (content == NULL) {
-    error->text = g_strdup_printf ("kernel-file %s cannot be read: %s", path, failure->message);
-    g_error_free (failure);
-    sources_free (sources);
+    error->text = g_strdup_printf ("kernel-file %s cannot be read: %s", path, reason);
+    g_free (reason);
+    error->sources = sources;
     return NULL;
   }
   self = kind == FILE_SOURCE ? load_source (settings, device, content, sources, error) :
       load_code (settings, device, content, size, sources, error);
   g_free (content);
   if (self == NULL)
-    sources_free (sources);
+    error->sources = sources;
   return self;
 }
 
@@ -573,5 +681,10 @@ gst_csf_kernel_load (const GstCsfSettings * settings, csf_device * device, GstCs
     return load_library (settings, error);
   if (settings->kernel_file != NULL)
     return load_file (settings, device, error);
+  if (settings->kernel_function != NULL) {
+    error->text = g_strdup_printf ("kernel-function=%s names a function of kernel-file or kernel-library, "
+        "and neither is set", settings->kernel_function);
+    return NULL;
+  }
   return load_built_in (settings->kernel, error);
 }

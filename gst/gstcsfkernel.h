@@ -14,10 +14,22 @@ G_BEGIN_DECLS
 /* A kernel that can be run, counted by references.  Never changes; any thread. */
 typedef struct _GstCsfKernel GstCsfKernel;
 
+/* The files that a kernel was made of. */
+typedef struct _GstCsfSources GstCsfSources;
+void gst_csf_sources_free (GstCsfSources * sources);
+
+/* A text that tells the versions of these files apart, as they are now; NULL while the kernel-file is not
+ * there. */
+gchar *gst_csf_sources_look (const GstCsfSources * sources);
+
+/* The same text from before they were read. */
+const gchar *gst_csf_sources_get_stamp (const GstCsfSources * sources);
+
 typedef struct
 {
   gchar *text;                  /* what was expected, what came, what to do */
-  gchar *log;                   /* a compiler's whole output, or NULL */
+  gchar *log;                   /* a compiler's output, or NULL */
+  GstCsfSources *sources;       /* what could not be used; NULL unless from a file */
 } GstCsfKernelError;
 
 void gst_csf_kernel_error_clear (GstCsfKernelError * error);
@@ -39,11 +51,8 @@ const csfk_kernel *gst_csf_kernel_get (const GstCsfKernel * self);
 /* Compute capability that a kernel-file was loaded for; 0 for other kernels. */
 gint gst_csf_kernel_get_capability (const GstCsfKernel * self);
 
-/* A text that tells the versions of the files apart that the kernel was made of; NULL unless from a file. */
-const gchar *gst_csf_kernel_get_stamp (const GstCsfKernel * self);
-
-/* The same text for those files as they are now; NULL while the kernel-file is not there. */
-gchar *gst_csf_kernel_look (const GstCsfSettings * settings, const GstCsfKernel * kernel);
+/* What a kernel-file was made of; NULL for other kernels. */
+const GstCsfSources *gst_csf_kernel_get_sources (const GstCsfKernel * self);
 
 G_END_DECLS
 #endif

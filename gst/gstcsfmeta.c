@@ -3,6 +3,7 @@
  * devices. */
 #include "gstcsfmeta.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct
@@ -18,6 +19,31 @@ has_tag (const GstMetaInfo * info, const gchar * tag)
   return gst_meta_api_type_has_tag (info->api, g_quark_from_string (tag));
 }
 
+/* GStreamer's own scaling takes a place left of the picture for one far right of it, and leaves a region's
+ * parameters behind.  Rounded outwards: what a region covers stays covered. */
+static void
+scale_region (const GstVideoRegionOfInterestMeta * from, const CopyContext * context)
+{
+  gint64 in_width = GST_VIDEO_INFO_WIDTH (context->scale.in_info);
+  gint64 in_height = GST_VIDEO_INFO_HEIGHT (context->scale.in_info);
+  gint64 out_width = GST_VIDEO_INFO_WIDTH (context->scale.out_info);
+  gint64 out_height = GST_VIDEO_INFO_HEIGHT (context->scale.out_info);
+  gdouble left = (gdouble) (gint) from->x * out_width / in_width;
+  gdouble top = (gdouble) (gint) from->y * out_height / in_height;
+  gdouble right = ((gdouble) (gint) from->x + from->w) * out_width / in_width;
+  gdouble bottom = ((gdouble) (gint) from->y + from->h) * out_height / in_height;
+  gint x = (gint) CLAMP (floor (left), G_MININT, G_MAXINT);
+  gint y = (gint) CLAMP (floor (top), G_MININT, G_MAXINT);
+  GstVideoRegionOfInterestMeta *to = gst_buffer_add_video_region_of_interest_meta_id (context->output,
+      from->roi_type, (guint) x, (guint) y, (guint) CLAMP (ceil (right) - x, 0, G_MAXINT),
+      (guint) CLAMP (ceil (bottom) - y, 0, G_MAXINT));
+
+  to->id = from->id;
+  to->parent_id = from->parent_id;
+  for (GList * item = from->params; item != NULL; item = item->next)
+    gst_video_region_of_interest_meta_add_param (to, gst_structure_copy (item->data));
+}
+
 static gboolean
 copy_meta (GstBuffer * input, GstMeta ** meta, gpointer user_data)
 {
@@ -30,7 +56,9 @@ copy_meta (GstBuffer * input, GstMeta ** meta, gpointer user_data)
     return TRUE;
   if (context->recoloured && has_tag (info, GST_META_TAG_VIDEO_COLORSPACE_STR))
     return TRUE;
-  if (context->resized && has_tag (info, GST_META_TAG_VIDEO_SIZE_STR))
+  if (context->resized && info->api == GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)
+    scale_region ((const GstVideoRegionOfInterestMeta *) *meta, context);
+  else if (context->resized && has_tag (info, GST_META_TAG_VIDEO_SIZE_STR))
     info->transform_func (context->output, *meta, input, gst_video_meta_transform_scale_get_quark (),
         &context->scale);
   else

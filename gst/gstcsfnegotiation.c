@@ -109,7 +109,7 @@ post_kernel_error (GstCudaStreamFilter * self, GstCsfKernelError * error, const 
 static gboolean
 load_kernel (GstCudaStreamFilter * self)
 {
-  GstCsfKernelError error = { NULL, NULL };
+  GstCsfKernelError error = { NULL, NULL, NULL };
   csf_error no_device = { 0 };
   GstCsfKernel *loaded;
 
@@ -400,6 +400,37 @@ set_format (GstCudaStreamFilter * self, const GstVideoInfo * input, const GstVid
   g_mutex_unlock (&self->lock);
 }
 
+/* Whether the kernel can make those pictures of these; fills *output. */
+static csf_status
+check_conversion (GstCudaStreamFilter * self, const GstVideoInfo * input, GstCaps * output_caps,
+    GstVideoInfo * output, csf_error * error)
+{
+  const gchar *fault = NULL;
+  csf_status status = CSF_OK;
+  gchar *text, *caps;
+
+  if (!gst_csf_info_from_caps (output, output_caps))
+    fault = "are larger than GStreamer can describe (2 GiB); ask for smaller ones after the element";
+  else if (gst_csf_kernel_converts (self->kernel) && GST_VIDEO_INFO_IS_INTERLACED (input)
+      && (GST_VIDEO_INFO_FORMAT (input) != GST_VIDEO_INFO_FORMAT (output)
+          || GST_VIDEO_INFO_WIDTH (input) != GST_VIDEO_INFO_WIDTH (output)
+          || GST_VIDEO_INFO_HEIGHT (input) != GST_VIDEO_INFO_HEIGHT (output)))
+    fault = "would blend the fields of interlaced frames; put a deinterlace before the element";
+  else if (GST_VIDEO_INFO_FORMAT (input) != GST_VIDEO_INFO_FORMAT (output)
+      && !(GST_VIDEO_INFO_IS_RGB (input) && GST_VIDEO_INFO_IS_RGB (output))
+      && (gst_csf_colour_is_strange (input) || gst_csf_colour_is_strange (output)))
+    fault = "have colours that kernels do not convert: expected R'G'B' of full range, and Y'CbCr of "
+        "BT.601, BT.709 or BT.2020; put a videoconvert before or after the element";
+  if (fault == NULL)
+    return CSF_OK;
+  caps = gst_caps_to_string (output_caps);
+  text = g_strdup_printf ("kernel %s: frames of %s %s", self->kernel->name, caps, fault);
+  status = fill_error (error, CSF_ERROR_ARGUMENT, text);
+  g_free (text);
+  g_free (caps);
+  return status;
+}
+
 /* Opens what is missing for these caps.  *output_caps: what goes downstream. */
 static csf_status
 open_backend (GstCudaStreamFilter * self, csf_backend_type backend, GstCaps * input_caps,
@@ -412,7 +443,11 @@ open_backend (GstCudaStreamFilter * self, csf_backend_type backend, GstCaps * in
 
   *output_caps = gst_csf_choose_output_caps (self, input_caps, cuda);
   output_cuda = gst_csf_caps_are_cuda (*output_caps);
-  gst_video_info_from_caps (&output, *output_caps);
+  status = check_conversion (self, input, *output_caps, &output, error);
+  if (status != CSF_OK) {
+    gst_clear_caps (output_caps);
+    return status;
+  }
   /* An engine in a context that nobody shares is of no use for CUDA memory. */
   if (self->device != NULL && cuda && self->format.context == NULL
       && (output_cuda || gst_csf_caps_are_cuda (input_caps)))
@@ -443,7 +478,8 @@ open_any (GstCudaStreamFilter * self, GstCaps * input_caps, const GstVideoInfo *
     backend = csf_device_get_info (self->device)->backend;
   if (open_backend (self, backend, input_caps, input, &output_caps, &error) == CSF_OK)
     return output_caps;
-  if (automatic) {
+  /* What cannot be asked for cannot be had on the CPU either. */
+  if (automatic && error.status != CSF_ERROR_ARGUMENT) {
     GST_ELEMENT_WARNING (self, RESOURCE, NOT_FOUND, ("Running on the CPU: %s", error.text),
         ("backend=cuda makes this an error, backend=cpu makes it silent"));
     if (open_backend (self, CSF_BACKEND_CPU, input_caps, input, &output_caps, &error) == CSF_OK)
@@ -475,26 +511,34 @@ refuse_caps (GstCudaStreamFilter * self, GstCaps * caps)
 static GstFlowReturn
 negotiate (GstCudaStreamFilter * self, GstCaps * caps)
 {
-  GstCaps *output_caps, *current;
+  GstCaps *output_caps, *current, *refused = NULL;
+  gboolean pushed, still_wanted;
   GstVideoInfo info;
-  gboolean pushed;
 
-  if (!gst_video_info_from_caps (&info, caps)
+  if (!gst_csf_info_from_caps (&info, caps)
       || csfk_format_from_name (GST_VIDEO_INFO_NAME (&info)) == CSFK_FORMAT_NONE) {
     refuse_caps (self, caps);
     return GST_FLOW_ERROR;
   }
-  /* Before downstream is asked: it may change its mind at any moment after. */
-  gst_pad_check_reconfigure (self->srcpad);
-  output_caps = open_any (self, caps, &info);
-  if (output_caps == NULL)
-    return GST_FLOW_ERROR;
-  current = gst_pad_get_current_caps (self->srcpad);
-  pushed = current != NULL && gst_caps_is_strictly_equal (current, output_caps);
-  if (!pushed)
-    pushed = gst_pad_push_event (self->srcpad, gst_event_new_caps (output_caps));
-  gst_clear_caps (&current);
-  gst_caps_unref (output_caps);
+  /* Downstream may change its mind at any moment after it was asked, and refuse what it wanted before: then
+   * it is asked again, until it refuses what it still wants. */
+  do {
+    gst_pad_check_reconfigure (self->srcpad);
+    output_caps = open_any (self, caps, &info);
+    if (output_caps == NULL) {
+      gst_clear_caps (&refused);
+      return GST_FLOW_ERROR;
+    }
+    still_wanted = refused != NULL && gst_caps_is_strictly_equal (refused, output_caps);
+    gst_clear_caps (&refused);
+    current = gst_pad_get_current_caps (self->srcpad);
+    pushed = (current != NULL && gst_caps_is_strictly_equal (current, output_caps))
+        || gst_pad_push_event (self->srcpad, gst_event_new_caps (output_caps));
+    gst_clear_caps (&current);
+    refused = output_caps;
+  } while (!pushed && !GST_PAD_IS_FLUSHING (self->srcpad)
+      && (!still_wanted || gst_pad_needs_reconfigure (self->srcpad)));
+  gst_clear_caps (&refused);
   if (!pushed)
     return GST_PAD_IS_FLUSHING (self->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
   return gst_csf_decide_allocation (self) ? GST_FLOW_OK : GST_FLOW_ERROR;

@@ -126,6 +126,10 @@ set_param (GQuark field, const GValue * value, gpointer user_data)
     result = csfk_params_set (context->kernel, context->params, name, number, &param);
   else
     result = CSFK_PARAM_NOT_A_NUMBER;
+  /* What GStreamer reads as a gint may have been meant as a guint: 0xffff0000. */
+  if (result == CSFK_PARAM_OUT_OF_RANGE && param->type == CSFK_TYPE_UINT && number < 0
+      && G_VALUE_HOLDS_INT (value))
+    result = csfk_params_set (context->kernel, context->params, name, number + 4294967296.0, &param);
   /* A number can be a text as well, such as the label 42. */
   if (result == CSFK_PARAM_NOT_A_NUMBER)
     result = csfk_params_set_text (context->kernel, context->params, name,
@@ -136,6 +140,35 @@ set_param (GQuark field, const GValue * value, gpointer user_data)
         came != NULL ? came : G_VALUE_TYPE_NAME (value));
   g_free (came);
   return result == CSFK_PARAM_OK;
+}
+
+/* Texts are what was typed: GStreamer would take yes for a truth, 007 for a number, and an unquoted letter
+ * beyond ASCII for a fault. */
+static gchar *
+quote_texts (const csfk_kernel * kernel, const gchar * text)
+{
+  gchar *quoted = g_strdup (text);
+
+  for (guint i = 0; i < kernel->n_params; i++) {
+    gchar *pattern, *next;
+    GRegex *unquoted;
+
+    if (kernel->params[i].type != CSFK_TYPE_STRING && kernel->params[i].type != CSFK_TYPE_ENUM)
+      continue;
+    pattern = g_strdup_printf ("(^|[,;])(\\s*\\Q%s\\E\\s*=\\s*)(?![\\s(\"])([^,;\"]*)", kernel->params[i].name);
+    unquoted = g_regex_new (pattern, 0, 0, NULL);
+    next = g_regex_replace (unquoted, quoted, -1, 0, "\\1\\2(string)\"\\3\"", 0, NULL);
+    g_regex_unref (unquoted);
+    g_free (pattern);
+    pattern = g_strdup_printf ("(^|[,;])(\\s*\\Q%s\\E\\s*=\\s*)\"", kernel->params[i].name);
+    unquoted = g_regex_new (pattern, 0, 0, NULL);
+    g_free (quoted);
+    quoted = g_regex_replace (unquoted, next, -1, 0, "\\1\\2(string)\"", 0, NULL);
+    g_regex_unref (unquoted);
+    g_free (pattern);
+    g_free (next);
+  }
+  return quoted;
 }
 
 /* A structure's serialised form begins with its name; what a person types has none. */
@@ -167,8 +200,10 @@ gst_csf_parse_params (const csfk_kernel * kernel, const gchar * text, void *para
 
   csfk_params_init (kernel, fresh);
   if (text != NULL && text[strspn (text, " ")] != '\0') {
-    GstStructure *structure = structure_from_text (text);
+    gchar *quoted = quote_texts (kernel, text);
+    GstStructure *structure = structure_from_text (quoted);
 
+    g_free (quoted);
     if (structure == NULL) {
       *reason = g_strdup_printf ("kernel-params: expected name=value pairs such as \"sigma=2.0\", got "
           "\"%s\"", text);

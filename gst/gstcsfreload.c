@@ -9,7 +9,9 @@ struct _GstCsfReload
 {
   GstCsfSettings settings;
   csf_device *device;
-  GstCsfKernel *kernel;         /* in use */
+  /* What is looked at: the files of the version loaded last, or of one that could not be. */
+  GstCsfKernel *kernel;
+  GstCsfSources *refused;
   gchar *tried, *seen;          /* stamps: of the version loaded last, and at the last look */
   gint64 next_look;
 
@@ -19,6 +21,22 @@ struct _GstCsfReload
   GstCsfKernelError error;
 };
 
+/* Looks at these files from now on; one of the two is NULL.  Takes both. */
+static void
+watch (GstCsfReload * self, GstCsfKernel * kernel, GstCsfSources * refused)
+{
+  const GstCsfSources *sources = kernel != NULL ? gst_csf_kernel_get_sources (kernel) : refused;
+
+  if (sources == NULL)
+    return;
+  gst_csf_kernel_unref (self->kernel);
+  g_clear_pointer (&self->refused, gst_csf_sources_free);
+  self->kernel = kernel;
+  self->refused = refused;
+  g_free (self->tried);
+  self->tried = g_strdup (gst_csf_sources_get_stamp (sources));
+}
+
 GstCsfReload *
 gst_csf_reload_new (const GstCsfSettings * settings, GstCsfKernel * kernel, csf_device * device)
 {
@@ -26,19 +44,8 @@ gst_csf_reload_new (const GstCsfSettings * settings, GstCsfKernel * kernel, csf_
 
   self->settings = gst_csf_settings_copy (settings);
   self->device = csf_device_ref (device);
-  gst_csf_reload_use (self, kernel);
+  watch (self, gst_csf_kernel_ref (kernel), NULL);
   return self;
-}
-
-void
-gst_csf_reload_use (GstCsfReload * self, GstCsfKernel * kernel)
-{
-  GstCsfKernel *old = self->kernel;
-
-  self->kernel = gst_csf_kernel_ref (kernel);
-  gst_csf_kernel_unref (old);
-  g_free (self->tried);
-  self->tried = g_strdup (gst_csf_kernel_get_stamp (kernel));
 }
 
 void
@@ -51,6 +58,7 @@ gst_csf_reload_free (GstCsfReload * self)
   gst_csf_kernel_unref (self->loaded);
   gst_csf_kernel_error_clear (&self->error);
   gst_csf_kernel_unref (self->kernel);
+  g_clear_pointer (&self->refused, gst_csf_sources_free);
   csf_device_unref (self->device);
   gst_csf_settings_clear (&self->settings);
   g_free (self->tried);
@@ -72,7 +80,8 @@ load (gpointer user_data)
 static void
 look (GstCsfReload * self)
 {
-  gchar *stamp = gst_csf_kernel_look (&self->settings, self->kernel);
+  gchar *stamp = gst_csf_sources_look (self->kernel != NULL ?
+      gst_csf_kernel_get_sources (self->kernel) : self->refused);
   gboolean steady = g_strcmp0 (stamp, self->seen) == 0;
 
   g_free (self->seen);
@@ -98,7 +107,9 @@ gst_csf_reload_poll (GstCsfReload * self, GstCsfKernel ** kernel, GstCsfKernelEr
     *kernel = self->loaded;
     *error = self->error;
     self->loaded = NULL;
-    self->error = (GstCsfKernelError) { NULL, NULL };
+    self->error = (GstCsfKernelError) { NULL, NULL, NULL };
+    watch (self, *kernel == NULL ? NULL : gst_csf_kernel_ref (*kernel), error->sources);
+    error->sources = NULL;
     return TRUE;
   }
   now = g_get_monotonic_time ();

@@ -21,8 +21,5 @@ void gst_csf_reload_free (GstCsfReload * self);
  * full) when it cannot be used. */
 gboolean gst_csf_reload_poll (GstCsfReload * self, GstCsfKernel ** kernel, GstCsfKernelError * error);
 
-/* The version from the last poll is the one in use. */
-void gst_csf_reload_use (GstCsfReload * self, GstCsfKernel * kernel);
-
 G_END_DECLS
 #endif

@@ -225,6 +225,26 @@ check_latency (GstCudaStreamFilter * self)
 
 /* ---- source task ------------------------------------------------------------------------------- */
 
+/* Whether downstream refuses a frame because it wants other ones by now, which the next frame can be. */
+static gboolean
+wants_other_frames (GstCudaStreamFilter * self)
+{
+  GstCaps *input, *current, *wanted;
+  gboolean other;
+
+  if (!gst_csf_kernel_converts (self->kernel))
+    return FALSE;
+  input = gst_pad_get_current_caps (self->sinkpad);
+  current = gst_pad_get_current_caps (self->srcpad);
+  wanted = input == NULL ? NULL :
+      gst_csf_choose_output_caps (self, input, gst_csf_caps_are_cuda (current));
+  other = wanted != NULL && !gst_caps_is_equal (wanted, current);
+  gst_clear_caps (&input);
+  gst_clear_caps (&current);
+  gst_clear_caps (&wanted);
+  return other;
+}
+
 static void
 push_frame (GstCudaStreamFilter * self, GstCsfFrame * frame)
 {
@@ -238,7 +258,13 @@ push_frame (GstCudaStreamFilter * self, GstCsfFrame * frame)
   gst_csf_stats_add_push (self->stats, gst_util_get_timestamp () - now);
   publish_stats (self, FALSE);
   check_latency (self);
-  if (flow == GST_FLOW_EOS) {
+  if (flow == GST_FLOW_NOT_NEGOTIATED && wants_other_frames (self)) {
+    guint64 processed, dropped;
+
+    GST_INFO_OBJECT (self, "downstream takes this frame no more; the next is what it wants");
+    gst_csf_stats_dropped (self->stats, &processed, &dropped);
+    gst_pad_mark_reconfigure (self->srcpad);
+  } else if (flow == GST_FLOW_EOS) {
     /* Events still go on, a new segment may begin; frames do not. */
     self->downstream_eos = TRUE;
     g_mutex_lock (&self->lock);
@@ -381,8 +407,7 @@ update_params (GstCudaStreamFilter * self)
 static void
 update_kernel (GstCudaStreamFilter * self)
 {
-  GstCsfKernelError error = { NULL, NULL };
-  gint taken = FALSE;
+  GstCsfKernelError error = { NULL, NULL, NULL };
   gboolean reload;
 
   GST_OBJECT_LOCK (self);
@@ -401,10 +426,8 @@ update_kernel (GstCudaStreamFilter * self)
   }
   /* A flush may come between: then it is taken with the frame after. */
   if (self->new_kernel == NULL
-      || csf_queue_push_wait (self->queue, ITEM_KERNEL, self->new_kernel, &taken) != CSF_OK)
+      || csf_queue_push_wait (self->queue, ITEM_KERNEL, self->new_kernel, NULL) != CSF_OK)
     return;
-  if (taken)
-    gst_csf_reload_use (self->reload, self->new_kernel);
   g_clear_pointer (&self->new_kernel, gst_csf_kernel_unref);
 }
 

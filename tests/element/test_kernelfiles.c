@@ -3,6 +3,7 @@
  * driver a device function of a file copies, whatever its code says: that code runs in tests/gpu. */
 #include <gmodule.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "element.h"
 #include "picture.h"
@@ -70,6 +71,19 @@ START_TEST (file_needs_a_gpu_and_a_known_ending)
     EXPECT_ERROR (properties, "runs on a GPU only", "backend=cpu");
   g_free (properties);
   g_free (path);
+}
+
+END_TEST
+
+START_TEST (file_without_an_end_is_not_waited_for)
+{
+  gchar *pipe = g_build_filename (folder, "pipe.cu", NULL), *properties;
+
+  ck_assert_int_eq (mkfifo (pipe, 0600), 0);
+  properties = g_strdup_printf ("kernel-file=%s", pipe);
+  EXPECT_ERROR (properties, "pipe.cu", "no regular file");
+  g_free (properties);
+  g_free (pipe);
 }
 
 END_TEST
@@ -350,6 +364,32 @@ START_TEST (changed_file_is_taken_at_a_frame)
 
 END_TEST
 
+/* What a refused version includes is looked at as well. */
+START_TEST (mended_header_is_taken)
+{
+  gchar *path = write_file ("h.cu", KERNEL ("before", ""));
+  gchar *properties = g_strdup_printf ("kernel-file=%s reload=true", path);
+  guint n = 0;
+  Rig *rig;
+
+  if (has_nvrtc () && fake != NULL) {
+    rig = rig_new (properties);
+    ck_assert (rig_set_caps (rig, "GRAY8", 64, 48));
+    feed_until (rig, "before", &n);
+    g_free (write_file ("h.cu", "#include \"later.h\"\n" KERNEL ("after", "  int x = LATER; (void) x;")));
+    feed_until_warning (rig, &n, "h.cu");
+    g_free (write_file ("later.h", "#define LATER y\n"));
+    feed_until_warning (rig, &n, "h.cu");
+    g_free (write_file ("later.h", "#define LATER 1\n"));
+    feed_until (rig, "after", &n);
+    rig_free (rig);
+  }
+  g_free (properties);
+  g_free (path);
+}
+
+END_TEST
+
 START_TEST (stopping_while_a_version_compiles_is_clean)
 {
   gchar *path = write_file ("s.cu", KERNEL ("s", ""));
@@ -386,6 +426,7 @@ make_suite (void)
   TCase *files = test_case (suite, "files"), *reload = test_case (suite, "reload");
 
   tcase_add_test (files, file_needs_a_gpu_and_a_known_ending);
+  tcase_add_test (files, file_without_an_end_is_not_waited_for);
   tcase_add_test (files, ptx_file_runs);
   tcase_add_test (files, file_that_is_no_code_is_one_error);
   tcase_add_test (files, source_is_compiled_and_described);
@@ -394,6 +435,7 @@ make_suite (void)
   tcase_add_test (files, function_is_named_where_there_are_several);
   tcase_add_test (files, compiled_code_is_kept_by_all_it_was_made_of);
   tcase_add_test (reload, changed_file_is_taken_at_a_frame);
+  tcase_add_test (reload, mended_header_is_taken);
   tcase_add_test (reload, stopping_while_a_version_compiles_is_clean);
   return suite;
 }

@@ -432,12 +432,39 @@ START_TEST (figures_stay_readable_after_the_end)
 
 END_TEST
 
+/* Texts are what was typed, whatever type GStreamer would see in them, and colours have their alpha. */
+static const struct
+{
+  const gchar *kernel, *params;
+} readable[] = {
+  {"anonymize", "label=yes"}, {"anonymize", "label=007,mode=fill"}, {"anonymize", "mode=blur,label=1.50"},
+  {"anonymize", "label=\"a b\""}, {"anonymize", "label=\303\204"}, {"anonymize", "label=\"\""},
+  {"anonymize", "label=(string)max, blocks=4"}, {"drawregions", "color=0xffff0000"},
+  {"drawregions", "color=4294901760"}, {"drawregions", "color=0x7fff0000"}, {"drawregions", "color=(uint)0xff00ff00"},
+};
+
+START_TEST (texts_and_colours_are_what_was_typed)
+{
+  gchar *properties = g_strdup_printf ("kernel=%s", readable[_i].kernel);
+  Rig *rig = rig_new (properties);
+
+  g_free (properties);
+  g_object_set (rig->x, "kernel-params", readable[_i].params, NULL);
+  rig_set_caps (rig, "NV12", 64, 48);
+  ck_assert_int_eq (rig_feed (rig, 0, 1), GST_FLOW_OK);
+  expect_no_trouble (rig->bus);
+  rig_free (rig);
+}
+
+END_TEST
+
 static Suite *
 properties_suite (void)
 {
   Suite *suite = suite_create ("properties");
   TCase *tests = test_case (suite, "properties");
 
+  tcase_add_loop_test (tests, texts_and_colours_are_what_was_typed, 0, G_N_ELEMENTS (readable));
   tcase_add_test (tests, properties_have_their_documented_defaults);
   tcase_add_test (tests, structural_properties_change_in_ready_only);
   tcase_add_test (tests, num_streams_zero_fits_the_backend);

@@ -2,6 +2,7 @@
 /* Kernels of a user's shared library: what they may ask of the element (state, regions, another size), and
  * what is said when one cannot be used. */
 #include <gmodule.h>
+#include <glib/gstdio.h>
 
 #include "element.h"
 #include "picture.h"
@@ -107,6 +108,29 @@ START_TEST (unusable_library_is_one_error)
   properties = g_strdup_printf ("kernel-library=%s kernel-file=X.cu", library);
   EXPECT_ERROR (properties, "got both");
   g_free (properties);
+}
+
+END_TEST
+
+/* The loader would end the process. */
+START_TEST (library_cut_short_is_one_error)
+{
+  gchar *content, *folder = g_dir_make_tmp ("csf-test-XXXXXX", NULL);
+  gchar *path = g_build_filename (folder, "short.so", NULL);
+  gchar *properties = g_strdup_printf ("kernel-library=%s kernel-function=fill", path);
+  gsize size;
+
+  ck_assert (g_file_get_contents (test_library (""), &content, &size, NULL));
+  for (gsize cut = 4; cut < size; cut += size / 13) {
+    ck_assert (g_file_set_contents (path, content, cut, NULL));
+    EXPECT_ERROR (properties, "short.so is cut short");
+  }
+  g_remove (path);
+  g_rmdir (folder);
+  g_free (content);
+  g_free (properties);
+  g_free (path);
+  g_free (folder);
 }
 
 END_TEST
@@ -352,7 +376,10 @@ START_TEST (regions_are_scaled_with_the_picture)
   gst_harness_set_sink_caps_str (rig->h, "video/x-raw,width=32,height=24");
   ck_assert (rig_set_caps (rig, "GRAY8", 64, 48));
   frame = rig_frame (rig, 0);
-  gst_buffer_add_video_region_of_interest_meta (frame, "face", 20, 10, 8, 6);
+  gst_video_region_of_interest_meta_add_param (gst_buffer_add_video_region_of_interest_meta (frame, "face",
+          20, 10, 8, 6), gst_structure_new ("detection", "confidence", G_TYPE_DOUBLE, 0.5, NULL));
+  /* Left of the picture. */
+  gst_buffer_add_video_region_of_interest_meta (frame, "face", (guint) -10, 10, 20, 6)->id = 1;
   ck_assert_int_eq (rig_push (rig, frame), GST_FLOW_OK);
   out = rig_pull (rig);
   roi = gst_buffer_get_video_region_of_interest_meta_id (out, 0);
@@ -361,6 +388,11 @@ START_TEST (regions_are_scaled_with_the_picture)
   ck_assert_uint_eq (roi->y, 5);
   ck_assert_uint_eq (roi->w, 4);
   ck_assert_uint_eq (roi->h, 3);
+  ck_assert (gst_video_region_of_interest_meta_get_param (roi, "detection") != NULL);
+  roi = gst_buffer_get_video_region_of_interest_meta_id (out, 1);
+  ck_assert (roi != NULL);
+  ck_assert_int_eq ((gint) roi->x, -5);
+  ck_assert_uint_eq (roi->w, 10);
   gst_buffer_unref (out);
   rig_free (rig);
 }
@@ -393,6 +425,7 @@ make_suite (void)
     teach_fake ();
   tcase_add_test (library, library_kernel_runs_with_its_parameters);
   tcase_add_test (library, unusable_library_is_one_error);
+  tcase_add_test (library, library_cut_short_is_one_error);
   tcase_add_test (library, kernel_of_the_other_side_is_one_error);
   tcase_add_test (library, kernel_that_cannot_be_opened_is_one_error);
   tcase_add_loop_test (asks, state_is_of_the_frames_before_on_any_number_of_streams, 1, 6);

@@ -300,6 +300,9 @@ cuModuleGetFunctionCount (unsigned *count, cu_module handle)
   module = find_module (&call, handle);
   if (module == NULL)
     return fake_call_end (&call, FAKE_ERROR_INVALID_HANDLE);
+  /* What hides its names hides how many there are. */
+  if (module->size == 0)
+    return fake_call_end (&call, CU_ERROR_NOT_SUPPORTED);
   *count = list_functions (module, names, MOST_FUNCTIONS);
   return fake_call_end (&call, CU_SUCCESS);
 }
