@@ -166,16 +166,17 @@ memcheck_cuda_memory() # FORMAT
 
 for kernel in "${kernel_names[@]}"; do
   if wanted memcheck; then
-    sanitized "memcheck-kernel-$kernel" 180 memcheck --leak-check full -- \
-      "$kernels" --cuda --kernel "$kernel"
+    # Each third frame: what is left out differs in content, not in shape.
+    sanitized "memcheck-kernel-$kernel" 240 memcheck --leak-check full -- \
+      "$kernels" --cuda --kernel "$kernel" --every 3
   fi
   if wanted racecheck; then
     # It follows every access to shared memory: several blocks across and down are enough.
     sanitized "racecheck-kernel-$kernel" 240 racecheck -- \
-      "$kernels" --cuda --kernel "$kernel" --most-pixels 10000 --every 16
+      "$kernels" --cuda --kernel "$kernel" --most-pixels 10000 --every 24
   fi
   if wanted synccheck; then
-    sanitized "synccheck-kernel-$kernel" 180 synccheck -- "$kernels" --cuda --kernel "$kernel"
+    sanitized "synccheck-kernel-$kernel" 240 synccheck -- "$kernels" --cuda --kernel "$kernel" --every 3
   fi
 done
 if wanted memcheck; then
