@@ -22,7 +22,7 @@ Parts, each one file:
   throughput   NAME.json          the element against limit, plain loop, engine and its peers; kernel copy
   cached       NAME-cached.json   the same, 3 streams, from the few buffers that downstream asks for, which stay
                                   in the processor's caches: the best case for elements that copy on the host
-  spatial      NAME-spatial.json  the same with sobel and gaussianblur, 3 streams
+  spatial      NAME-spatial.json  the same with the other kernels, 3 streams
   engine       NAME-engine.json   the stream engine without GStreamer
   bus          NAME-bus.json      what bus and GPU allow, and the plain loop with 1 to 8 streams
   kernels      NAME-kernels.json  bandwidth of each kernel
@@ -94,7 +94,8 @@ part throughput "$result.json" "$build/benchmarks/throughput" "${common[@]}" --c
 part cached "$result-cached.json" "$build/benchmarks/throughput" "${common[@]}" --check \
   --source-buffers 0 --streams 3
 part spatial "$result-spatial.json" "$build/benchmarks/throughput" "${common[@]}" --check \
-  --no-peers --kernel sobel,gaussianblur --streams 3
+  --no-peers --streams 3 \
+  --kernel sobel,gaussianblur,videobalance,convertscale,temporaldenoise,motiondetect,anonymize,drawregions
 part engine "$result-engine.json" "$build/benchmarks/engineloop" "${common[@]}"
 part bus "$result-bus.json" "$build/benchmarks/busloop" "${common[@]}"
 part kernels "$result-kernels.json" "$build/tests/kernels/checkkernels" --bench
