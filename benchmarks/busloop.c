@@ -18,6 +18,7 @@ typedef struct slot
 {
   void *host_in, *host_out;
   cu_deviceptr in, out;
+  cu_deviceptr state, workspace;        /* 0 where the kernel wants none; a state for each slot: only time counts */
   cu_stream stream;
   cu_event done;
 } slot;
@@ -132,10 +133,30 @@ busloop_describe (busloop *bus, bench_report *report)
 /* ---- a measurement's memory ---------------------------------------------------------------- */
 
 static bool
+open_kernel_memory (busloop *bus, slot *s)
+{
+  const csfk_kernel *kernel = bus->kernel;
+  const csfk_image *image = &bus->layout.image;
+  const size_t state = kernel->state_size == NULL ? 0 : kernel->state_size (kernel, image, image);
+  const size_t workspace =
+      kernel->workspace_size == NULL ? 0 : kernel->workspace_size (kernel, image, image);
+
+  if (state > 0) {
+    TRY (MemAlloc, &s->state, state);
+    TRY (MemsetD8Async, s->state, 0, state, NULL);
+  }
+  if (workspace > 0)
+    TRY (MemAlloc, &s->workspace, workspace);
+  return true;
+}
+
+static bool
 open_device_half (busloop *bus, slot *s)
 {
   TRY (MemAlloc, &s->in, bus->layout.size);
   TRY (MemAlloc, &s->out, bus->layout.size);
+  if (!open_kernel_memory (bus, s))
+    return false;
   TRY (StreamCreate, &s->stream, CU_STREAM_NON_BLOCKING);
   TRY (EventCreate, &s->done, CU_EVENT_DISABLE_TIMING);
   return true;
@@ -189,6 +210,10 @@ close_slots (busloop *bus)
       cu->MemFree (s->in);
     if (s->out != 0)
       cu->MemFree (s->out);
+    if (s->state != 0)
+      cu->MemFree (s->state);
+    if (s->workspace != 0)
+      cu->MemFree (s->workspace);
     if (s->host_in != NULL)
       cu->MemFreeHost (s->host_in);
     if (s->host_out != NULL)
@@ -297,6 +322,9 @@ run_kernel (busloop *bus, slot *s, cu_stream stream)
   csfk_frame frame = {
     .in = bench_image (&bus->layout, (void *) (uintptr_t) s->in),
     .out = bench_image (&bus->layout, (void *) (uintptr_t) s->out),
+    .state = (void *) (uintptr_t) s->state,
+    .workspace = (void *) (uintptr_t) s->workspace,
+    .state_frames = 1,
   };
 
   return succeeded (bus, bus->kernel->enqueue (&frame, bus->params, &self.base), "the kernel's launch");

@@ -139,9 +139,6 @@ load_module (cuda_session *session, csf_error *error)
   const csfk_kernel *kernel = session->kernel;
   char origin[96];
 
-  if (kernel->enqueue == NULL)
-    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "kernel \"%s\" has no CUDA function; run it with backend=cpu", kernel->name);
   if (kernel->device_code == NULL)
     return CSF_OK;
   if (kernel->device_code->size == 0)
@@ -159,6 +156,9 @@ open_kernel (cuda_session *session, csf_error *error)
   const csfk_kernel *kernel = session->kernel;
   char reason[256] = "";
 
+  if (kernel->enqueue == NULL)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has no CUDA function; run it with backend=cpu", kernel->name);
   if (kernel->open == NULL)
     return CSF_OK;
   if (kernel->open (kernel, &session->in.image, &session->out.image, &session->instance, reason,
@@ -247,9 +247,9 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
     free (session);
     return status;
   }
-  status = load_module (session, error);
+  status = open_kernel (session, error);
   if (status == CSF_OK)
-    status = open_kernel (session, error);
+    status = load_module (session, error);
   if (status == CSF_OK && session->state_size > 0)
     status = alloc_device (session, &session->state, session->state_size, error);
   if (status != CSF_OK)
