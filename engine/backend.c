@@ -201,6 +201,34 @@ csf_session_workspace_size (const csf_config *config)
       : kernel->workspace_size (kernel, &config->in.image, &config->out.image);
 }
 
+static csf_status
+check_records (const csfk_kernel *kernel, csf_error *error)
+{
+  const unsigned size = kernel->record_size;
+  const char *name = kernel->name;
+
+  if (size == 0 && kernel->emit == NULL && kernel->collect == NULL)
+    return CSF_OK;
+  if (size == 0 || size % 4 != 0)
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has records of %u bytes; expected a multiple of 4, and more than 0", name, size);
+  if (kernel->record_name == NULL)
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has records without a record_name", name);
+  if (kernel->record_kind == CSFK_RECORD_OBJECT && size != sizeof (csfk_object))
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has objects of %u bytes; expected the %zu of csfk_object", name, size,
+        sizeof (csfk_object));
+  if (kernel->record_kind == CSFK_RECORD_POINT && size != sizeof (csfk_point))
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has points of %u bytes; expected the %zu of csfk_point", name, size,
+        sizeof (csfk_point));
+  if (kernel->record_kind < CSFK_RECORD_OTHER || kernel->record_kind > CSFK_RECORD_POINT)
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has records of kind %d, which does not exist", name, kernel->record_kind);
+  return CSF_OK;
+}
+
 csf_status
 csf_backend_session_open (csf_device *device, const csf_config *config, csf_session **session,
     csf_error *error)
@@ -219,6 +247,9 @@ csf_backend_session_open (csf_device *device, const csf_config *config, csf_sess
     return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "a plane of the %dx%d frame layout does not fit its memory", config->in.image.width,
         config->in.image.height);
+  status = check_records (config->kernel, error);
+  if (status != CSF_OK)
+    return status;
   status = device->ops->session_open (device, config, session, error);
   if (status == CSF_OK)
     (*session)->device = device;
@@ -233,10 +264,49 @@ csf_backend_session_close (csf_session *session)
 }
 
 csf_status
-csf_backend_start (csf_session *session, unsigned slot, const csf_job *job, uint64_t run,
-    bool first, csf_error *error)
+csf_backend_start (csf_session *session, unsigned slot, const csf_job *job,
+    const csf_record_buffer *records, uint64_t run, bool first, csf_error *error)
 {
-  return session->device->ops->start (session, slot, job, run, first, error);
+  return session->device->ops->start (session, slot, job, records, run, first, error);
+}
+
+csf_status
+csf_backend_record_alloc (csf_session *session, unsigned capacity, csf_record_buffer *buffer,
+    csf_error *error)
+{
+  assert (capacity > 0);
+  return session->device->ops->record_alloc (session, capacity, buffer, error);
+}
+
+void
+csf_backend_record_free (csf_session *session, csf_record_buffer *buffer)
+{
+  session->device->ops->record_free (session, buffer);
+}
+
+unsigned
+csf_backend_record_count (csf_session *session, unsigned slot)
+{
+  return session->device->ops->record_count (session, slot);
+}
+
+csf_status
+csf_backend_emit (csf_session *session, unsigned slot, const csf_record_buffer *buffer,
+    csf_error *error)
+{
+  return session->device->ops->emit (session, slot, buffer, error);
+}
+
+csf_status
+csf_backend_record_fetch (csf_session *session, unsigned slot, unsigned n, csf_error *error)
+{
+  return session->device->ops->record_fetch (session, slot, n, error);
+}
+
+const void *
+csf_backend_record_data (csf_session *session, unsigned slot)
+{
+  return session->device->ops->record_data (session, slot);
 }
 
 csf_status

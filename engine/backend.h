@@ -37,6 +37,15 @@ typedef struct csf_times
   double start, upload, kernel, download;
 } csf_times;
 
+/* A slot's room for records.  Filled by record_alloc but for capacity; belongs to the metasink. */
+typedef struct csf_record_buffer
+{
+  unsigned capacity;            /* records */
+  csf_metadata_memory memory;   /* what it is */
+  uint64_t device;              /* where kernels append */
+  void *host;                   /* where the host reads, after record_fetch */
+} csf_record_buffer;
+
 struct csf_backend_ops
 {
   csf_backend_type type;
@@ -74,8 +83,8 @@ struct csf_backend_ops
   /* required, submit thread: starts the job on the slot and returns.  run != 0: time it, as part of
    * that run; first: its reference instant is this frame's start.  On failure the slot may have work
    * in flight: the caller waits for it with wait, as after a success. */
-  csf_status (*start) (csf_session * session, unsigned slot, const csf_job * job, uint64_t run,
-      bool first, csf_error * error);
+  csf_status (*start) (csf_session * session, unsigned slot, const csf_job * job,
+      const csf_record_buffer * records, uint64_t run, bool first, csf_error * error);
 
   /* required, any one thread at a time a slot: CSF_OK when the slot's work is done, CSF_AGAIN when it
    * is not after about timeout_ns (0: only look), or the failure of that work. */
@@ -83,6 +92,19 @@ struct csf_backend_ops
 
   /* required, after wait returned CSF_OK. */
   void (*get_times) (csf_session * session, unsigned slot, csf_times * times);
+
+  /* required, all of them; for kernels with records.  alloc and free: any thread.  The others: retire thread,
+   * after wait returned CSF_OK.  count: what the slot's pass appended or would have.  emit: starts that pass
+   * again with this buffer; fetch: sees to it that n records are where the host reads them, CSF_AGAIN: after
+   * the next wait; data: where that is. */
+  csf_status (*record_alloc) (csf_session * session, unsigned capacity, csf_record_buffer * buffer,
+      csf_error * error);
+  void (*record_free) (csf_session * session, csf_record_buffer * buffer);
+  unsigned (*record_count) (csf_session * session, unsigned slot);
+  csf_status (*emit) (csf_session * session, unsigned slot, const csf_record_buffer * buffer,
+      csf_error * error);
+  csf_status (*record_fetch) (csf_session * session, unsigned slot, unsigned n, csf_error * error);
+  const void *(*record_data) (csf_session * session, unsigned slot);
 
   /* required */
   uint64_t (*get_device_bytes) (csf_session * session);
@@ -100,8 +122,17 @@ void csf_backend_free_pinned (csf_device * device, void *data);
 csf_status csf_backend_session_open (csf_device * device, const csf_config * config,
     csf_session ** session, csf_error * error);
 void csf_backend_session_close (csf_session * session);
-csf_status csf_backend_start (csf_session * session, unsigned slot, const csf_job * job, uint64_t run,
-    bool first, csf_error * error);
+csf_status csf_backend_start (csf_session * session, unsigned slot, const csf_job * job,
+    const csf_record_buffer * records, uint64_t run, bool first, csf_error * error);
+csf_status csf_backend_record_alloc (csf_session * session, unsigned capacity,
+    csf_record_buffer * buffer, csf_error * error);
+void csf_backend_record_free (csf_session * session, csf_record_buffer * buffer);
+unsigned csf_backend_record_count (csf_session * session, unsigned slot);
+csf_status csf_backend_emit (csf_session * session, unsigned slot, const csf_record_buffer * buffer,
+    csf_error * error);
+csf_status csf_backend_record_fetch (csf_session * session, unsigned slot, unsigned n,
+    csf_error * error);
+const void *csf_backend_record_data (csf_session * session, unsigned slot);
 csf_status csf_backend_wait (csf_session * session, unsigned slot, uint64_t timeout_ns,
     csf_error * error);
 void csf_backend_get_times (csf_session * session, unsigned slot, csf_times * times);

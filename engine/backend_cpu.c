@@ -19,6 +19,9 @@ typedef struct cpu_slot
   csf_job job;
   unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (16)));
   void *workspace;              /* written when the session opens */
+  csf_record_buffer records;    /* as job */
+  bool collects_only;           /* likewise: the pass that appends runs once more */
+  unsigned count;               /* worker writes, retire thread reads when it has run */
   /* under the lock */
   bool pending, running;
   bool timed;
@@ -65,7 +68,8 @@ take_pending_locked (cpu_session *session)
     cpu_slot *slot = &session->slots[index];
 
     if (slot->pending) {
-      session->next = (index + 1) % session->n_slots;
+      if (!slot->collects_only)
+        session->next = (index + 1) % session->n_slots;
       slot->pending = false;
       slot->running = true;
       return slot;
@@ -85,10 +89,16 @@ process (cpu_session *session, cpu_slot *slot)
     .workspace = slot->workspace,
     .regions = job->n_regions > 0 ? job->regions : NULL,
     .n_regions = (int) job->n_regions,
+    .records = {
+      .data = slot->records.host,
+      .count = &slot->count,
+      .capacity = slot->records.capacity,
+      .record_size = session->kernel->record_size,
+    },
     .instance = session->instance,
   };
 
-  if (session->state != NULL) {
+  if (session->state != NULL && !slot->collects_only) {
     if (job->reset_state)
       session->state_frames = 0;
     if (session->state_frames == 0)
@@ -96,7 +106,11 @@ process (cpu_session *session, cpu_slot *slot)
     frame.state_frames = session->state_frames;
     session->state_frames = csf_next_state_frames (session->state_frames);
   }
-  session->kernel->process (&frame, slot->params);
+  if (!slot->collects_only)
+    session->kernel->process (&frame, slot->params);
+  slot->count = 0;
+  if (session->kernel->record_size > 0)
+    session->kernel->collect (&frame, slot->params);
 }
 
 static void *
@@ -200,6 +214,10 @@ open_kernel (cpu_session *session, const csf_config *config, csf_error *error)
   if (kernel->process == NULL)
     return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
         "kernel \"%s\" runs on a GPU only: it has no C function", kernel->name);
+  if (kernel->record_size > 0 && kernel->collect == NULL)
+    return csf_error_set (error, CSF_ERROR_UNSUPPORTED, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "kernel \"%s\" has records and no C function that appends them; run it with backend=cuda",
+        kernel->name);
   session->state_size = csf_session_state_size (config);
   if (session->state_size > 0)
     have_all = posix_memalign (&session->state, MEMORY_ALIGN, session->state_size) == 0;
@@ -259,14 +277,17 @@ cpu_session_open (csf_device *device, const csf_config *config, csf_session **re
 }
 
 static csf_status
-cpu_start (csf_session *base, unsigned index, const csf_job *job, uint64_t run, bool first,
-    csf_error *error)
+cpu_start (csf_session *base, unsigned index, const csf_job *job, const csf_record_buffer *records,
+    uint64_t run, bool first, csf_error *error)
 {
   cpu_session *session = (cpu_session *) base;
   cpu_slot *slot = &session->slots[index];
 
   pthread_mutex_lock (&session->lock);
   slot->job = *job;
+  slot->collects_only = false;
+  if (records != NULL)
+    slot->records = *records;
   if (session->kernel->params_size > 0)
     memcpy (slot->params, job->params, session->kernel->params_size);
   slot->timed = run != 0;
@@ -312,6 +333,62 @@ cpu_get_times (csf_session *base, unsigned index, csf_times *times)
   pthread_mutex_unlock (&session->lock);
 }
 
+/* ---- records ----------------------------------------------------------------------------------- */
+
+static csf_status
+cpu_record_alloc (csf_session *base, unsigned capacity, csf_record_buffer *buffer, csf_error *error)
+{
+  const size_t bytes = (size_t) capacity * ((cpu_session *) base)->kernel->record_size;
+
+  buffer->memory = CSF_METADATA_AUTO;   /* the host's own */
+  buffer->host = malloc (bytes);
+  if (buffer->host == NULL)
+    return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_KERNEL, CSF_NO_FRAME, 0,
+        "no memory left for %u records of %u bytes; lower max-records", capacity,
+        ((cpu_session *) base)->kernel->record_size);
+  return CSF_OK;
+}
+
+static void
+cpu_record_free (csf_session *base, csf_record_buffer *buffer)
+{
+  free (buffer->host);
+}
+
+static unsigned
+cpu_record_count (csf_session *base, unsigned index)
+{
+  return ((cpu_session *) base)->slots[index].count;
+}
+
+static csf_status
+cpu_emit (csf_session *base, unsigned index, const csf_record_buffer *buffer, csf_error *error)
+{
+  cpu_session *session = (cpu_session *) base;
+  cpu_slot *slot = &session->slots[index];
+
+  pthread_mutex_lock (&session->lock);
+  slot->records = *buffer;
+  slot->collects_only = true;
+  slot->timed = false;
+  slot->pending = true;
+  pthread_cond_signal (&session->work);
+  pthread_mutex_unlock (&session->lock);
+  return CSF_OK;
+}
+
+static csf_status
+cpu_record_fetch (csf_session *base, unsigned index, unsigned n, csf_error *error)
+{
+  return CSF_OK;
+}
+
+static const void *
+cpu_record_data (csf_session *base, unsigned index)
+{
+  return ((cpu_session *) base)->slots[index].records.host;
+}
+
 static uint64_t
 cpu_get_device_bytes (csf_session *base)
 {
@@ -329,5 +406,11 @@ const csf_backend_ops csf_backend_cpu = {
   .start = cpu_start,
   .wait = cpu_wait,
   .get_times = cpu_get_times,
+  .record_alloc = cpu_record_alloc,
+  .record_free = cpu_record_free,
+  .record_count = cpu_record_count,
+  .emit = cpu_emit,
+  .record_fetch = cpu_record_fetch,
+  .record_data = cpu_record_data,
   .get_device_bytes = cpu_get_device_bytes,
 };

@@ -148,7 +148,7 @@ static csf_status
 read_device (cuda_device *self, csf_error *error)
 {
   const cuda_driver *cu = self->cu;
-  int major, minor, can_register;
+  int major, minor, can_register, managed, concurrent;
   csf_status status = CSF_OK;
 
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetName, self->base.info.name,
@@ -160,7 +160,13 @@ read_device (cuda_device *self, csf_error *error)
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetAttribute, &can_register,
       CU_ATTRIBUTE_HOST_REGISTER_SUPPORTED, self->device);
   self->base.info.capability = major * 10 + minor;
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetAttribute, &managed, CU_ATTRIBUTE_MANAGED_MEMORY,
+      self->device);
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, DeviceGetAttribute, &concurrent,
+      CU_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, self->device);
   self->can_register = can_register != 0;
+  self->has_managed = managed != 0;
+  self->managed_at_once = concurrent != 0;
 fail:
   return status;
 }
@@ -347,5 +353,11 @@ const csf_backend_ops csf_backend_cuda = {
   .start = cuda_start,
   .wait = cuda_wait,
   .get_times = cuda_get_times,
+  .record_alloc = cuda_record_alloc,
+  .record_free = cuda_record_free,
+  .record_count = cuda_record_count,
+  .emit = cuda_emit,
+  .record_fetch = cuda_record_fetch,
+  .record_data = cuda_record_data,
   .get_device_bytes = cuda_get_device_bytes,
 };

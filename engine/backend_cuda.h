@@ -17,6 +17,8 @@ typedef struct cuda_device
   void (*release) (void *owner);        /* of someone else's context, NULL for the primary one */
   void *owner;
   bool can_register;
+  bool managed_at_once;         /* the host may read managed memory while the device works */
+  bool has_managed;
 } cuda_device;
 
 /* What a driver result means. */
@@ -51,10 +53,18 @@ csf_status cuda_inspect (csf_device * device, const csfk_blob * code, const char
 csf_status cuda_session_open (csf_device * device, const csf_config * config, csf_session ** session,
     csf_error * error);
 void cuda_session_close (csf_session * session);
-csf_status cuda_start (csf_session * session, unsigned slot, const csf_job * job, uint64_t run,
-    bool first, csf_error * error);
+csf_status cuda_start (csf_session * session, unsigned slot, const csf_job * job,
+    const csf_record_buffer * records, uint64_t run, bool first, csf_error * error);
 csf_status cuda_wait (csf_session * session, unsigned slot, uint64_t timeout_ns, csf_error * error);
 void cuda_get_times (csf_session * session, unsigned slot, csf_times * times);
 uint64_t cuda_get_device_bytes (csf_session * session);
+csf_status cuda_record_alloc (csf_session * session, unsigned capacity, csf_record_buffer * buffer,
+    csf_error * error);
+void cuda_record_free (csf_session * session, csf_record_buffer * buffer);
+unsigned cuda_record_count (csf_session * session, unsigned slot);
+csf_status cuda_emit (csf_session * session, unsigned slot, const csf_record_buffer * buffer,
+    csf_error * error);
+csf_status cuda_record_fetch (csf_session * session, unsigned slot, unsigned n, csf_error * error);
+const void *cuda_record_data (csf_session * session, unsigned slot);
 
 #endif

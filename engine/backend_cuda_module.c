@@ -159,13 +159,28 @@ cuda_module_load (cuda_device *device, const csfk_blob *code, const char *origin
 
 /* ---- looking into it --------------------------------------------------------------------------- */
 
+/* X_emit is no function of its own where there is an X: it appends the records of X. */
+static bool
+is_emit_of_another (const char *const *names, unsigned n, const char *name)
+{
+  const size_t length = strlen (name), tail = strlen ("_emit");
+
+  if (length <= tail || strcmp (name + length - tail, "_emit") != 0)
+    return false;
+  for (unsigned i = 0; i < n; i++)
+    if (strlen (names[i]) == length - tail && strncmp (names[i], name, length - tail) == 0)
+      return true;
+  return false;
+}
+
 /* "a, b, c" of the module's functions.  Returns how many; less than 0: this driver cannot tell. */
 static int
 list_functions (const cuda_driver *cu, cu_module module, char *text, size_t size, char *first,
     size_t first_size)
 {
   cu_function functions[MOST_FUNCTIONS];
-  unsigned n = 0;
+  const char *names[MOST_FUNCTIONS] = { NULL };
+  unsigned n = 0, listed = 0;
   size_t used = 0;
 
   text[0] = '\0';
@@ -176,17 +191,18 @@ list_functions (const cuda_driver *cu, cu_module module, char *text, size_t size
     n = MOST_FUNCTIONS;
   if (n > 0 && cu->ModuleEnumerateFunctions (functions, n, module) != CU_SUCCESS)
     return -1;
-  for (unsigned i = 0; i < n; i++) {
-    const char *name = NULL;
-
-    if (cu->FuncGetName (&name, functions[i]) != CU_SUCCESS || name == NULL)
+  for (unsigned i = 0; i < n; i++)
+    if (cu->FuncGetName (&names[i], functions[i]) != CU_SUCCESS || names[i] == NULL)
       return -1;
-    if (i == 0)
-      snprintf (first, first_size, "%s", name);
+  for (unsigned i = 0; i < n; i++) {
+    if (is_emit_of_another (names, n, names[i]))
+      continue;
+    if (listed++ == 0)
+      snprintf (first, first_size, "%s", names[i]);
     if (used < size)
-      used += (size_t) snprintf (text + used, size - used, "%s%s", i == 0 ? "" : ", ", name);
+      used += (size_t) snprintf (text + used, size - used, "%s%s", used == 0 ? "" : ", ", names[i]);
   }
-  return (int) n;
+  return (int) listed;
 }
 
 static csf_status
@@ -217,6 +233,21 @@ choose_function (cuda_device *device, cu_module module, const char *origin, cons
 }
 
 static csf_status
+find_emit (cuda_device *device, cu_module module, const char *origin, const csf_function *function,
+    csf_error *error)
+{
+  char symbol[sizeof function->name + 16];
+  cu_function found;
+
+  snprintf (symbol, sizeof symbol, "%s_emit", function->name);
+  if (device->cu->ModuleGetFunction (&found, module, symbol) == CU_SUCCESS)
+    return CSF_OK;
+  return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+      "%s has no function \"%s\", which appends the records that csfk_desc_%s speaks of; it must be "
+      "extern \"C\" __global__", origin, symbol, function->name);
+}
+
+static csf_status
 read_description (cuda_device *device, cu_module module, const char *origin, csf_function *function,
     csf_error *error)
 {
@@ -239,6 +270,7 @@ read_description (cuda_device *device, cu_module module, const char *origin, csf
         sizeof function->desc);
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, MemcpyDtoH, &function->desc, at, bytes);
   function->described = true;
+  return function->desc.record_size == 0 ? CSF_OK : find_emit (device, module, origin, function, error);
 fail:
   return status;
 }

@@ -8,10 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend_cuda.h"
+#include "backend_cuda_session.h"
 #include "clock.h"
 
-#define MAX_FUNCTIONS 16
 #define FIRST_REGIONS 64u
 
 /* A frame of 1080p takes the bus about this long: looking again at once costs less than the 60 us and
@@ -19,70 +18,6 @@
 #define POLL_NS 100000u
 #define FIRST_SLEEP_NS 20000u
 #define LAST_SLEEP_NS 400000u
-
-enum
-{
-  MARK_START,
-  MARK_UPLOAD,
-  MARK_KERNEL,
-  MARK_DOWNLOAD,
-  N_MARKS
-};
-
-/* Written by the submit thread while the slot is free or starting, read by the retire thread after. */
-typedef struct cuda_slot
-{
-  cu_stream stream;
-  cu_event done;
-  cu_event marks[N_MARKS];
-  cu_event fence;
-  cu_event kernel_done;         /* of stateful kernels: the next frame's kernel waits for it */
-  cu_deviceptr in, out;         /* 0 where jobs bring device memory */
-  cu_deviceptr workspace;       /* 0 where the kernel wants none */
-  cu_deviceptr regions;         /* room for region_room of them */
-  unsigned region_room;
-  uint64_t frame;
-  bool recorded;                /* done marks this job's end; otherwise ask the stream */
-  bool timed;
-  uint64_t run;
-} cuda_slot;
-
-typedef struct cached_function
-{
-  const char *symbol;
-  cu_function function;
-} cached_function;
-
-typedef struct cuda_session
-{
-  csf_session base;
-  cuda_device *device;
-  const csfk_kernel *kernel;
-  csf_layout in, out;
-  cu_module module;             /* NULL: the kernel brings no device code */
-  void *instance;               /* what the kernel's open made */
-  bool is_open;
-  cu_deviceptr state;           /* 0: stateless */
-  size_t state_size, workspace_size;
-  unsigned state_frames;        /* submit thread: frames that the state has seen */
-  cu_event last_kernel;         /* submit thread: of the frame before, NULL at first */
-  cu_event run_base;
-  uint64_t slot_bytes;          /* of a slot */
-  atomic_uint_fast64_t device_bytes;    /* of all, so far */
-  cached_function functions[MAX_FUNCTIONS];     /* submit thread */
-  unsigned n_functions;
-  unsigned n_slots;
-  cuda_slot slots[];
-} cuda_session;
-
-typedef struct launcher
-{
-  csfk_launcher base;
-  cuda_session *session;
-  cuda_slot *slot;
-  csf_error *error;
-  bool failed;                  /* error is filled */
-} launcher;
 
 /* ---- session ----------------------------------------------------------------------------------- */
 
@@ -120,6 +55,7 @@ cuda_session_close (csf_session *base)
   if (cuda_enter (session->device, NULL, CSF_STAGE_CLOSE, CSF_NO_FRAME) == CSF_OK) {
     for (unsigned i = 0; i < session->n_slots; i++)
       free_slot (cu, &session->slots[i]);
+    cuda_records_close (session);
     if (session->run_base != NULL)
       cu->EventDestroy (session->run_base);
     if (session->is_open && session->kernel->close != NULL)
@@ -130,6 +66,8 @@ cuda_session_close (csf_session *base)
       cu->ModuleUnload (session->module);
     cuda_leave (session->device);
   }
+  csf_hostblock_unref (session->host_counts);
+  pthread_mutex_destroy (&session->lock);
   free (session);
 }
 
@@ -235,6 +173,8 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
         "no memory left");
   session->device = device;
   session->kernel = config->kernel;
+  session->metadata_memory = config->metadata_memory;
+  pthread_mutex_init (&session->lock, NULL);
   session->in = config->in;
   session->out = config->out;
   session->n_slots = config->num_streams;
@@ -244,6 +184,7 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
       + (config->out_on_device ? 0 : config->out.size);
   status = cuda_enter (device, error, CSF_STAGE_OPEN, CSF_NO_FRAME);
   if (status != CSF_OK) {
+    pthread_mutex_destroy (&session->lock);
     free (session);
     return status;
   }
@@ -252,6 +193,8 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
     status = load_module (session, error);
   if (status == CSF_OK && session->state_size > 0)
     status = alloc_device (session, &session->state, session->state_size, error);
+  if (status == CSF_OK && session->kernel->record_size > 0)
+    status = cuda_records_open (session, config->hostpool, error);
   if (status != CSF_OK)
     goto fail;
   CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &session->run_base, CU_EVENT_DEFAULT);
@@ -354,7 +297,7 @@ fail:
 }
 
 static cu_function
-find_function (cuda_session *session, const char *symbol, cu_result *code)
+find_function_locked (cuda_session *session, const char *symbol, cu_result *code)
 {
   cu_function function = NULL;
 
@@ -387,7 +330,9 @@ launch (csfk_launcher *base, const char *symbol, csfk_dim grid, csfk_dim block,
         self->session->kernel->name, symbol);
     return CU_ERROR_NOT_FOUND;
   }
-  function = find_function (self->session, symbol, &code);
+  pthread_mutex_lock (&self->session->lock);
+  function = find_function_locked (self->session, symbol, &code);
+  pthread_mutex_unlock (&self->session->lock);
   if (code != CU_SUCCESS) {
     self->failed = true;
     cuda_error (cu, self->error, CSF_STAGE_KERNEL, self->slot->frame, code,
@@ -420,19 +365,35 @@ on_device (const csf_layout *layout, cu_deviceptr memory, const csfk_image *job,
   return image;
 }
 
-static csf_status
-run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
+launcher
+cuda_launcher (cuda_session *session, cuda_slot *slot, const csfk_region *regions, csf_error *error)
 {
-  launcher self = {
+  return (launcher) {
     .base = {
       .launch = launch,
       .stream = slot->stream,
-      .regions = job->regions,
+      .regions = regions,
     },
     .session = session,
     .slot = slot,
     .error = error,
   };
+}
+
+csf_status
+cuda_launched (launcher *self, int code)
+{
+  if (code != 0 && !self->failed)
+    return csf_error_set (self->error, CSF_ERROR_DEVICE, CSF_STAGE_KERNEL, self->slot->frame, 0,
+        "enqueue of kernel \"%s\" returned %d without a failed launch", self->session->kernel->name,
+        code);
+  return code == 0 ? CSF_OK : cuda_status (code);
+}
+
+static csf_status
+run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
+{
+  launcher self = cuda_launcher (session, slot, job->regions, error);
   const csfk_frame frame = {
     .in = on_device (&session->in, slot->in, &job->in, job->in_memory),
     .out = on_device (&session->out, slot->out, &job->out, job->out_memory),
@@ -443,12 +404,16 @@ run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_erro
     .state_frames = session->state_frames,
     .instance = session->instance,
   };
-  int code = session->kernel->enqueue (&frame, job->params, &self.base);
+  csf_status status = cuda_launched (&self, session->kernel->enqueue (&frame, job->params,
+          &self.base));
 
-  if (code != 0 && !self.failed)
-    return csf_error_set (error, CSF_ERROR_DEVICE, CSF_STAGE_KERNEL, job->frame, 0,
-        "enqueue of kernel \"%s\" returned %d without a failed launch", session->kernel->name, code);
-  return code == 0 ? CSF_OK : cuda_status (code);
+  if (status == CSF_OK && session->counts != 0) {
+    slot->work = frame;
+    slot->host_regions = job->regions;
+    if (session->kernel->params_size > 0)
+      memcpy (slot->params, job->params, session->kernel->params_size);
+  }
+  return status;
 }
 
 /* Twice the room that the regions need.  The slot is free: nothing reads the old ones any more. */
@@ -552,6 +517,8 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     status = run_kernel (session, slot, job, error);
   if (status == CSF_OK)
     status = leave_state (session, slot, job, error);
+  if (status == CSF_OK && session->counts != 0)
+    status = cuda_records_enqueue (session, slot, error);
   if (status != CSF_OK)
     return status;
   if (slot->timed)
@@ -569,14 +536,16 @@ fail:
 }
 
 csf_status
-cuda_start (csf_session *base, unsigned index, const csf_job *job, uint64_t run, bool first,
-    csf_error *error)
+cuda_start (csf_session *base, unsigned index, const csf_job *job, const csf_record_buffer *records,
+    uint64_t run, bool first, csf_error *error)
 {
   cuda_session *session = (cuda_session *) base;
   cuda_slot *slot = &session->slots[index];
   csf_status status = cuda_enter (session->device, error, CSF_STAGE_UPLOAD, job->frame);
 
   slot->frame = job->frame;
+  if (records != NULL)
+    slot->records = *records;
   slot->recorded = false;
   slot->timed = run != 0;
   slot->run = run;

@@ -141,6 +141,17 @@ typedef enum csf_memory
 
 #define CSF_MAX_FENCES 2
 
+/* Where the device appends a kernel's records, for the host to read. */
+typedef enum csf_metadata_memory
+{
+  CSF_METADATA_AUTO = 0,        /* what is best on the device, for as many bytes as there are */
+  CSF_METADATA_MANAGED,         /* managed memory that stays on the host and is mapped on the device */
+  CSF_METADATA_PINNED,          /* pinned memory, mapped on the device */
+  CSF_METADATA_DEVICE           /* device memory, of which the bytes used are copied */
+} csf_metadata_memory;
+
+#define CSF_DEFAULT_MAX_RECORDS 131072u
+
 /* One frame's work.  `in` and `out` describe memory that stays valid and untouched until the job was
  * retired or released; their size and format equal the engine's layouts, their strides may differ. */
 typedef struct csf_job
@@ -172,6 +183,9 @@ typedef struct csf_config
   csf_layout in, out;           /* how frames lie in the engine's device memory */
   /* Jobs bring device memory on that side, so the engine keeps none; host memory is an error then. */
   bool in_on_device, out_on_device;
+  /* For kernels with records. */
+  csf_metadata_memory metadata_memory;
+  unsigned max_records;         /* of a frame; 0: CSF_DEFAULT_MAX_RECORDS */
 
   /* Called once for each job that is not handed out by csf_engine_retire: nothing uses its memory any
    * more.  From the thread that retires, drains or destroys.  Never NULL. */
@@ -187,6 +201,10 @@ typedef struct csf_result
   uint64_t frame;
   void *user;
   bool discarded;               /* was in flight when csf_engine_discard was called */
+  /* The frame's records, n_records of the kernel's record_size, in the engine's memory until the next
+   * csf_engine_retire.  records_wanted: more than n_records when max_records was hit. */
+  const void *records;
+  unsigned n_records, records_wanted;
 } csf_result;
 
 csf_status csf_engine_create (const csf_config * config, csf_engine ** engine, csf_error * error);
@@ -227,7 +245,9 @@ typedef struct csf_engine_stats
   uint64_t submitted, retired;
   uint64_t host_copies;         /* inputs staged and outputs that were not pinned */
   uint64_t device_bytes;
-  uint64_t growths;             /* allocations of device memory after the engine was created */
+  uint64_t growths;             /* allocations of device and record memory after the engine was created */
+  uint64_t records;             /* handed out */
+  csf_metadata_memory metadata_memory;  /* in use; CSF_METADATA_AUTO without records */
   uint64_t timed;               /* frames the means below are taken from */
   uint64_t upload_ns, kernel_ns, download_ns;   /* mean time a stage really ran, this window */
   uint64_t frame_ns;            /* mean time from one frame's end to the next's in the timed runs */

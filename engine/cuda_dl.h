@@ -46,12 +46,21 @@ enum
   CU_EVENT_DISABLE_TIMING = 2,
   CU_MEMHOSTREGISTER_PORTABLE = 1,
   CU_MEMHOSTALLOC_PORTABLE = 1,
+  CU_MEMHOSTALLOC_DEVICEMAP = 2,
+  CU_MEM_ATTACH_GLOBAL = 1,
+  CU_MEM_ATTACH_HOST = 2,
+  CU_MEM_ATTACH_SINGLE = 4,
+  CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+  CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+  CU_DEVICE_CPU = -1,
 
   CU_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
   CU_ATTRIBUTE_INTEGRATED = 18,
   CU_ATTRIBUTE_COMPUTE_MODE = 20,
   CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_ATTRIBUTE_MANAGED_MEMORY = 83,
+  CU_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
   CU_ATTRIBUTE_HOST_REGISTER_SUPPORTED = 99,
 
   CU_COMPUTEMODE_PROHIBITED = 2,
@@ -91,6 +100,12 @@ enum
   X (MemGetInfo, cuMemGetInfo_v2, (size_t *free, size_t *total)) \
   X (MemAlloc, cuMemAlloc_v2, (cu_deviceptr * pointer, size_t bytes)) \
   X (MemFree, cuMemFree_v2, (cu_deviceptr pointer)) \
+  X (MemAllocManaged, cuMemAllocManaged, (cu_deviceptr * pointer, size_t bytes, unsigned flags)) \
+  X (MemAdvise, cuMemAdvise, (cu_deviceptr pointer, size_t bytes, int advice, cu_device device)) \
+  X (StreamAttachMemAsync, cuStreamAttachMemAsync, (cu_stream stream, cu_deviceptr pointer, \
+          size_t bytes, unsigned flags)) \
+  X (MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (cu_deviceptr * pointer, void *data, \
+          unsigned flags)) \
   X (MemHostAlloc, cuMemHostAlloc, (void **pointer, size_t bytes, unsigned flags)) \
   X (MemFreeHost, cuMemFreeHost, (void *pointer)) \
   X (MemHostRegister, cuMemHostRegister_v2, (void *pointer, size_t bytes, unsigned flags)) \

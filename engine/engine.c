@@ -15,6 +15,7 @@
 #include "backend.h"
 #include "clock.h"
 #include "hostpool.h"
+#include "metasink.h"
 #include "trace.h"
 
 /* How long a wait may go without looking whether it was interrupted. */
@@ -43,6 +44,7 @@ struct csf_engine
 {
   csf_config config;
   csf_session *session;
+  csf_metasink *sink;           /* NULL: the kernel has no records */
 
   atomic_uint_fast64_t submitted, retired;
   atomic_uint_fast64_t discard_before;  /* jobs of a lower count were discarded */
@@ -107,6 +109,8 @@ csf_engine_create (const csf_config *config, csf_engine **result, csf_error *err
     return status;
   }
   status = alloc_regions (engine, error);
+  if (status == CSF_OK)
+    status = csf_metasink_create (engine->session, config, &engine->sink, error);
   if (status != CSF_OK) {
     csf_backend_session_close (engine->session);
     free_slots (engine);
@@ -166,6 +170,7 @@ csf_engine_destroy (csf_engine *engine, uint64_t timeout_ns, csf_error *error)
           csf_engine_get_in_flight (engine), (double) timeout_ns / 1e9);
     }
   }
+  csf_metasink_destroy (engine->sink);
   csf_backend_session_close (engine->session);
   free_slots (engine);
   pthread_cond_destroy (&engine->changed);
@@ -371,7 +376,8 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
   target->frame = job->frame;
   target->user = job->user;
   run = choose_run (engine, &first);
-  target->start_status = csf_backend_start (engine->session, index, &own, run, first,
+  target->start_status = csf_backend_start (engine->session, index, &own,
+      engine->sink == NULL ? NULL : csf_metasink_take (engine->sink, index), run, first,
       &target->start_error);
   atomic_fetch_add (&engine->host_copies, (unsigned) stages + (unsigned) copies_out);
   atomic_fetch_add (&engine->submitted, 1);
@@ -428,6 +434,9 @@ csf_engine_retire (csf_engine *engine, csf_result *result)
           "hangs, or other work keeps it; restart the process", (unsigned) (HANG_NS / 1000000000u));
     result->status =
         csf_backend_wait (engine->session, index, WAIT_SLICE_NS, &result->error);
+    if (result->status == CSF_OK && engine->sink != NULL
+        && engine->slots[index].start_status == CSF_OK)
+      result->status = csf_metasink_collect (engine->sink, index, result, &result->error);
   } while (result->status == CSF_AGAIN);
   finish (engine, index, count, result);
   return CSF_OK;
@@ -456,6 +465,7 @@ csf_engine_get_stats (csf_engine *engine, csf_engine_stats *stats, bool take_win
   stats->submitted = atomic_load (&engine->submitted);
   stats->host_copies = atomic_load (&engine->host_copies);
   stats->growths = csf_backend_get_growths (engine->session);
+  csf_metasink_get_stats (engine->sink, stats);
   stats->device_bytes = csf_backend_get_device_bytes (engine->session);
   pthread_mutex_lock (&engine->lock);
   csf_trace_read (&engine->trace, stats, take_window);

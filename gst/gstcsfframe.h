@@ -17,6 +17,7 @@ typedef struct
   GstBuffer *input;             /* NULL once the device no longer needs it */
   GstBuffer *output;
   GstVideoFrame input_frame, output_frame;
+  gboolean begins_anew;         /* it does not follow the frame before */
   guint64 submit_time;          /* monotonic, ns */
   guint64 push_time_before;     /* the element's total time in pushing when it was submitted, ns */
 } GstCsfFrame;

@@ -6,6 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "gstcsfanalytics.h"
+
+/* GstAnalyticsRelationMeta grows with the square of what it holds. */
+#define MOST_OBJECTS 256
+
 typedef struct
 {
   GstBuffer *output;
@@ -139,4 +144,195 @@ gst_csf_meta_get_regions (GstBuffer * buffer, GArray * regions)
       read_param (&region, item->data);
     g_array_append_val (regions, region);
   }
+}
+
+/* ---- records ----------------------------------------------------------------------------------- */
+
+void
+gst_csf_meta_register (void)
+{
+  static const gchar *tags[] = { NULL };
+
+  if (gst_meta_get_info (GST_CSF_RECORDS_META) == NULL)
+    gst_meta_register_custom (GST_CSF_RECORDS_META, tags, NULL, NULL, NULL);
+}
+
+static gboolean
+is_number (const csfk_object * object)
+{
+  return isfinite (object->x) && isfinite (object->y) && isfinite (object->width)
+      && isfinite (object->height);
+}
+
+/* FALSE: nothing of it lies inside the picture.  *changed: it was cut. */
+static gboolean
+clip (csfk_object * object, const GstVideoInfo * info, gboolean * changed)
+{
+  gfloat right, bottom, width = GST_VIDEO_INFO_WIDTH (info), height = GST_VIDEO_INFO_HEIGHT (info);
+  csfk_object before = *object;
+
+  if (!is_number (object))
+    return FALSE;
+  right = MIN (object->x + object->width, width);
+  bottom = MIN (object->y + object->height, height);
+  object->x = MAX (object->x, 0);
+  object->y = MAX (object->y, 0);
+  object->width = right - object->x;
+  object->height = bottom - object->y;
+  *changed = memcmp (&before, object, sizeof before) != 0;
+  return object->width > 0 && object->height > 0;
+}
+
+static gint
+compare_objects (gconstpointer a, gconstpointer b)
+{
+  const csfk_object *x = a, *y = b;
+
+  if (x->y != y->y)
+    return x->y < y->y ? -1 : 1;
+  if (x->x != y->x)
+    return x->x < y->x ? -1 : 1;
+  return memcmp (x, y, sizeof *x);
+}
+
+/* In place; returns how many objects are left. */
+static guint
+tidy_objects (csfk_object * objects, guint n, const GstVideoInfo * info, guint * faulty)
+{
+  guint kept = 0;
+
+  for (guint i = 0; i < n; i++) {
+    csfk_object object = objects[i];
+    gboolean changed = FALSE, inside = clip (&object, info, &changed);
+
+    if (!inside || changed)
+      (*faulty)++;
+    if (inside)
+      objects[kept++] = object;
+  }
+  qsort (objects, kept, sizeof *objects, compare_objects);
+  return kept;
+}
+
+static void
+scale_places (const GstCsfRecords * records, gpointer data, guint n)
+{
+  gfloat x = (gfloat) GST_VIDEO_INFO_WIDTH (records->output_info)
+      / GST_VIDEO_INFO_WIDTH (records->input_info);
+  gfloat y = (gfloat) GST_VIDEO_INFO_HEIGHT (records->output_info)
+      / GST_VIDEO_INFO_HEIGHT (records->input_info);
+
+  if (x == 1 && y == 1)
+    return;
+  for (guint i = 0; i < n && records->kernel->record_kind == CSFK_RECORD_OBJECT; i++) {
+    csfk_object *object = (csfk_object *) data + i;
+
+    object->x *= x;
+    object->width *= x;
+    object->y *= y;
+    object->height *= y;
+  }
+  for (guint i = 0; i < n && records->kernel->record_kind == CSFK_RECORD_POINT; i++) {
+    csfk_point *point = (csfk_point *) data + i;
+
+    point->x *= x;
+    point->y *= y;
+  }
+}
+
+static const gchar *
+label_of (const csfk_kernel * kernel, gint label)
+{
+  if (label < 0 || kernel->labels == NULL)
+    return kernel->record_name;
+  for (gint i = 0; kernel->labels[i] != NULL; i++)
+    if (i == label)
+      return kernel->labels[i];
+  return kernel->record_name;
+}
+
+static void
+attach_region (GstBuffer * output, const csfk_kernel * kernel, const csfk_object * object, gint id)
+{
+  guint x = (guint) object->x, y = (guint) object->y;
+  GstVideoRegionOfInterestMeta *roi = gst_buffer_add_video_region_of_interest_meta (output,
+      label_of (kernel, object->label), x, y, (guint) ceilf (object->x + object->width) - x,
+      (guint) ceilf (object->y + object->height) - y);
+  GstStructure *params = gst_structure_new ("detection", "label", G_TYPE_STRING,
+      label_of (kernel, object->label), "score", G_TYPE_DOUBLE, (gdouble) object->score, NULL);
+
+  if (object->confidence >= 0)
+    gst_structure_set (params, "confidence", G_TYPE_DOUBLE, (gdouble) object->confidence, NULL);
+  if (object->track_id >= 0)
+    gst_structure_set (params, "track-id", G_TYPE_INT, object->track_id, NULL);
+  roi->id = id;
+  gst_video_region_of_interest_meta_add_param (roi, params);
+}
+
+/* The first id that upstream's regions leave free. */
+static gint
+next_region_id (GstBuffer * buffer)
+{
+  gpointer state = NULL;
+  gint next = 0;
+  GstMeta *meta;
+
+  while ((meta = gst_buffer_iterate_meta_filtered (buffer, &state,
+              GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)) != NULL) {
+    gint id = ((GstVideoRegionOfInterestMeta *) meta)->id;
+
+    if (id >= next && id < G_MAXINT - MOST_OBJECTS)
+      next = id + 1;
+  }
+  return next;
+}
+
+static void
+attach_objects (GstBuffer * output, const csfk_kernel * kernel, const csfk_object * objects, guint n)
+{
+  gint first = next_region_id (output);
+
+  n = MIN (n, MOST_OBJECTS);
+  for (guint i = 0; i < n; i++)
+    attach_region (output, kernel, &objects[i], first + (gint) i);
+  if (n > 0)
+    gst_csf_analytics_attach (output, kernel, objects, n);
+}
+
+/* Takes the data. */
+static void
+attach_custom (GstBuffer * output, const GstCsfRecords * records, gpointer data, guint n)
+{
+  static const gchar *const kinds[] = { "other", "object", "point" };
+  const csfk_kernel *kernel = records->kernel;
+  GstCustomMeta *meta = gst_buffer_add_custom_meta (output, GST_CSF_RECORDS_META);
+  GBytes *bytes = g_bytes_new_take (data, (gsize) n * kernel->record_size);
+
+  gst_structure_set (gst_custom_meta_get_structure (meta),
+      "name", G_TYPE_STRING, kernel->record_name,
+      "kind", G_TYPE_STRING, kinds[CLAMP (kernel->record_kind, 0, 2)],
+      "record-size", G_TYPE_UINT, kernel->record_size,
+      "count", G_TYPE_UINT, n,
+      "wanted", G_TYPE_UINT, records->wanted, "data", G_TYPE_BYTES, bytes, NULL);
+  if (kernel->labels != NULL)
+    gst_structure_set (gst_custom_meta_get_structure (meta), "labels", G_TYPE_STRV, kernel->labels, NULL);
+  g_bytes_unref (bytes);
+}
+
+guint
+gst_csf_meta_attach_records (GstBuffer * output, const GstCsfRecords * records)
+{
+  const gsize size = (gsize) records->n * records->kernel->record_size;
+  gpointer data = g_memdup2 (records->records, size);
+  guint n = records->n, faulty = 0;
+
+  if (records->kernel->record_kind == CSFK_RECORD_OBJECT) {
+    n = tidy_objects (data, n, records->input_info, &faulty);
+    gst_csf_tracker_update (records->tracker, data, n);
+  }
+  scale_places (records, data, n);
+  if (records->kernel->record_kind == CSFK_RECORD_OBJECT)
+    attach_objects (output, records->kernel, data, n);
+  attach_custom (output, records, data, n);
+  return faulty;
 }

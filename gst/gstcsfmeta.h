@@ -7,6 +7,7 @@
 #include <gst/gst.h>
 #include <gst/video/video.h>
 
+#include "gstcsftrack.h"
 #include "kernels/kernel.h"
 
 G_BEGIN_DECLS
@@ -19,6 +20,28 @@ void gst_csf_meta_copy (GstBuffer * output, GstBuffer * input, const GstVideoInf
 
 /* Appends a csfk_region for every GstVideoRegionOfInterestMeta of the buffer, in their order. */
 void gst_csf_meta_get_regions (GstBuffer * buffer, GArray * regions);
+
+/* A kernel's records on their way to a buffer. */
+typedef struct
+{
+  const csfk_kernel *kernel;
+  gconstpointer records;        /* n of kernel->record_size bytes */
+  guint n, wanted;              /* wanted: more than n where max-records was hit */
+  const GstVideoInfo *input_info, *output_info;
+  GstCsfTracker *tracker;
+} GstCsfRecords;
+
+/* Registers what gst_csf_meta_attach_records attaches.  Once a process, before the first buffer. */
+void gst_csf_meta_register (void);
+
+/* Attaches the records: all of them as one GstCustomMeta "cudastreamfilter-records" (fields name, kind,
+ * record-size, count, wanted, data: GBytes), and the first 256 objects as GstVideoRegionOfInterestMeta and,
+ * with GStreamer 1.24, in the GstAnalyticsRelationMeta.  Objects are put in order (top to bottom, left to
+ * right), clipped to the picture, numbered by the tracker, and scaled as the picture was.  Returns how many
+ * had to be clipped or, outside the picture or no numbers at all, left out. */
+guint gst_csf_meta_attach_records (GstBuffer * output, const GstCsfRecords * records);
+
+#define GST_CSF_RECORDS_META "cudastreamfilter-records"
 
 G_END_DECLS
 #endif

@@ -158,6 +158,8 @@ gst_csf_start (GstCudaStreamFilter * self)
   self->discont = FALSE;
   self->reset_state = TRUE;
   self->hung = FALSE;
+  self->said_max_records = FALSE;
+  gst_csf_tracker_reset (self->tracker);
   self->downstream_eos = FALSE;
   GST_OBJECT_LOCK (self);
   g_clear_pointer (&self->last_message, g_free);
@@ -336,6 +338,8 @@ create_engine (GstCudaStreamFilter * self, const csfk_kernel * kernel, csf_engin
     .in = self->format.input_layout,
     .out = self->format.output_layout,
     .out_on_device = self->output_on_device,
+    .metadata_memory = self->run.metadata_memory,
+    .max_records = self->run.max_records,
     .release = release_frame,
     .context = self,
   };

@@ -25,6 +25,30 @@ gst_csf_backend_get_type (void)
   return type;
 }
 
+static const GEnumValue metadata_memories[] = {
+  {CSF_METADATA_AUTO, "What is best on the device, for as many bytes as there are", "auto"},
+  {CSF_METADATA_MANAGED, "Managed memory that stays on the host", "managed"},
+  {CSF_METADATA_PINNED, "Pinned host memory, mapped on the device", "pinned"},
+  {CSF_METADATA_DEVICE, "Device memory, of which the bytes used are copied", "device"},
+  {0, NULL, NULL}
+};
+
+GType
+gst_csf_metadata_memory_get_type (void)
+{
+  static gsize type;
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstCsfMetadataMemory", metadata_memories));
+  return type;
+}
+
+const gchar *
+gst_csf_metadata_memory_get_nick (csf_metadata_memory memory)
+{
+  return metadata_memories[memory].value_nick;
+}
+
 void
 gst_csf_settings_init (GstCsfSettings * settings)
 {
@@ -32,6 +56,7 @@ gst_csf_settings_init (GstCsfSettings * settings)
     .backend = GST_CSF_BACKEND_AUTO,
     .cuda_device_id = -1,
     .kernel = g_strdup (DEFAULT_KERNEL),
+    .max_records = CSF_DEFAULT_MAX_RECORDS,
     .fps_update_interval = DEFAULT_INTERVAL,
   };
 }
@@ -109,6 +134,12 @@ gst_csf_properties_install (GObjectClass * klass, GParamSpec ** specs)
   specs[GST_CSF_PROP_RELOAD] = g_param_spec_boolean ("reload", "Reload",
       "Take a kernel-file anew when it changes on disk; a version that cannot be used is reported and "
       "the old one goes on", FALSE, playing);
+  specs[GST_CSF_PROP_METADATA_MEMORY] = g_param_spec_enum ("metadata-memory", "Metadata memory",
+      "Where the device puts what a kernel finds, for the host to read", GST_TYPE_CSF_METADATA_MEMORY,
+      CSF_METADATA_AUTO, ready);
+  specs[GST_CSF_PROP_MAX_RECORDS] = g_param_spec_uint ("max-records", "Maximum records",
+      "Records a frame may have; what is beyond is left out, and a warning says how many were wanted", 1,
+      16777216, CSF_DEFAULT_MAX_RECORDS, ready);
   specs[GST_CSF_PROP_MAX_PINNED_MEMORY] = g_param_spec_uint64 ("max-pinned-memory",
       "Maximum pinned memory", "Bytes of pinned host memory the whole process may have (0: a quarter "
       "of what it may use); beyond it buffers are pageable", 0, G_MAXUINT64, 0, ready);
@@ -173,6 +204,12 @@ gst_csf_settings_set (GstCsfSettings * settings, guint id, const GValue * value)
     case GST_CSF_PROP_RELOAD:
       settings->reload = g_value_get_boolean (value);
       return TRUE;
+    case GST_CSF_PROP_METADATA_MEMORY:
+      settings->metadata_memory = g_value_get_enum (value);
+      return TRUE;
+    case GST_CSF_PROP_MAX_RECORDS:
+      settings->max_records = g_value_get_uint (value);
+      return TRUE;
     case GST_CSF_PROP_MAX_PINNED_MEMORY:
       settings->max_pinned_memory = g_value_get_uint64 (value);
       return TRUE;
@@ -222,6 +259,12 @@ gst_csf_settings_get (const GstCsfSettings * settings, guint id, GValue * value)
       return TRUE;
     case GST_CSF_PROP_RELOAD:
       g_value_set_boolean (value, settings->reload);
+      return TRUE;
+    case GST_CSF_PROP_METADATA_MEMORY:
+      g_value_set_enum (value, settings->metadata_memory);
+      return TRUE;
+    case GST_CSF_PROP_MAX_RECORDS:
+      g_value_set_uint (value, settings->max_records);
       return TRUE;
     case GST_CSF_PROP_MAX_PINNED_MEMORY:
       g_value_set_uint64 (value, settings->max_pinned_memory);

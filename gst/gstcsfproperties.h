@@ -19,6 +19,12 @@ typedef enum
 #define GST_TYPE_CSF_BACKEND (gst_csf_backend_get_type ())
 GType gst_csf_backend_get_type (void);
 
+#define GST_TYPE_CSF_METADATA_MEMORY (gst_csf_metadata_memory_get_type ())
+GType gst_csf_metadata_memory_get_type (void);
+
+/* "managed", "pinned", "device" or "auto". */
+const gchar *gst_csf_metadata_memory_get_nick (csf_metadata_memory memory);
+
 /* Property ids. */
 enum
 {
@@ -32,6 +38,8 @@ enum
   GST_CSF_PROP_KERNEL_FUNCTION,
   GST_CSF_PROP_KERNEL_LIBRARY,
   GST_CSF_PROP_RELOAD,
+  GST_CSF_PROP_METADATA_MEMORY,
+  GST_CSF_PROP_MAX_RECORDS,
   GST_CSF_PROP_MAX_PINNED_MEMORY,
   GST_CSF_PROP_QOS,
   GST_CSF_PROP_SILENT,
@@ -52,6 +60,8 @@ typedef struct
   guint params_serial;          /* counts settings of kernel_params */
   gchar *kernel_file, *kernel_function, *kernel_library;        /* NULL: none */
   gboolean reload;
+  csf_metadata_memory metadata_memory;
+  guint max_records;
   guint64 max_pinned_memory;
   gboolean qos, silent;
   guint fps_update_interval;    /* ms, 0 off */

@@ -3,6 +3,8 @@
  * and makes no driver calls. */
 #include "gstcsfstats.h"
 
+#include "gstcsfproperties.h"
+
 /* Latency histogram: bucket i holds frames of i to i+1 ms, the last one all longer. */
 #define LATENCY_BUCKETS 2048
 #define LATENCY_IGNORED_MS 10
@@ -33,6 +35,7 @@ struct _GstCsfStats
   gboolean started;             /* a frame was submitted since the engine was set */
   guint64 growths_before;       /* of engines that are gone */
   guint64 host_copies_before;   /* likewise */
+  guint64 records_before, clipped;      /* likewise; records clipped or left out */
 
   guint64 first_ns, window_ns;  /* when the run (pauses left out) and the window began */
   guint64 paused_ns;            /* when the last pause began, 0: not paused */
@@ -101,7 +104,7 @@ gst_csf_stats_reset (GstCsfStats * stats)
   stats->first_ns = stats->window_ns = stats->window_processed = stats->paused_ns = 0;
   stats->idle_ns = stats->push_ns = stats->push_total_ns = 0;
   memset (&stats->window, 0, sizeof stats->window);
-  stats->host_copies_before = 0;
+  stats->host_copies_before = stats->records_before = stats->clipped = 0;
   stats->window.bound_by = "upstream";
   memset (stats->latency, 0, sizeof stats->latency);
   stats->latency_frames = 0;
@@ -136,6 +139,7 @@ gst_csf_stats_unset_engine (GstCsfStats * stats, csf_engine * engine)
   csf_engine_get_stats (engine, &last, FALSE);
   g_mutex_lock (&stats->lock);
   stats->host_copies_before += last.host_copies;
+  stats->records_before += last.records;
   set_pool_locked (stats, NULL);
   stats->growths_before += last.growths;
   g_mutex_unlock (&stats->lock);
@@ -150,6 +154,14 @@ gst_csf_stats_submitted (GstCsfStats * stats)
     stats->allocations_at_start = stats->pool_stats.allocations;
     stats->started = TRUE;
   }
+  g_mutex_unlock (&stats->lock);
+}
+
+void
+gst_csf_stats_add_clipped (GstCsfStats * stats, guint n)
+{
+  g_mutex_lock (&stats->lock);
+  stats->clipped += n;
   g_mutex_unlock (&stats->lock);
 }
 
@@ -351,13 +363,17 @@ gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
   }
   g_mutex_lock (&stats->lock);
   latest.host_copies += stats->host_copies_before;
+  latest.records += stats->records_before;
   structure = gst_structure_new (GST_CSF_STATS_NAME,
       "backend", G_TYPE_STRING, stats->backend != NULL ? stats->backend : "none",
       "device", G_TYPE_STRING, stats->device != NULL ? stats->device : "none",
       "kernel", G_TYPE_STRING, stats->kernel != NULL ? stats->kernel : "none",
       "processed", G_TYPE_UINT64, stats->processed,
       "dropped", G_TYPE_UINT64, stats->dropped,
-      "records", G_TYPE_UINT64, G_GUINT64_CONSTANT (0),
+      "records", G_TYPE_UINT64, latest.records,
+      "clipped-records", G_TYPE_UINT64, stats->clipped,
+      "metadata-memory", G_TYPE_STRING, latest.metadata_memory == CSF_METADATA_AUTO ? "none" :
+      gst_csf_metadata_memory_get_nick (latest.metadata_memory),
       "pool-growths", G_TYPE_UINT64, growths_locked (stats) + latest.growths,
       "host-copies", G_TYPE_UINT64, latest.host_copies,
       "pinned-bytes", G_TYPE_UINT64, stats->pool_stats.pinned_bytes,

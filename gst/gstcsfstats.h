@@ -40,6 +40,9 @@ void gst_csf_stats_resume (GstCsfStats * stats);
 /* Task: a frame came out, having been under way for latency_ns. */
 void gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns);
 
+/* Task: so many records had to be clipped or left out. */
+void gst_csf_stats_add_clipped (GstCsfStats * stats, guint n);
+
 /* Task: time spent waiting with nothing in flight, and in pushing downstream. */
 void gst_csf_stats_add_idle (GstCsfStats * stats, guint64 ns);
 void gst_csf_stats_add_push (GstCsfStats * stats, guint64 ns);

@@ -276,6 +276,34 @@ push_frame (GstCudaStreamFilter * self, GstCsfFrame * frame)
   }
 }
 
+/* What the kernel found goes with the frame. */
+static void
+attach_records (GstCudaStreamFilter * self, const csf_result * result)
+{
+  GstCsfFrame *frame = result->user;
+  const GstCsfRecords records = {
+    .kernel = self->kernel,
+    .records = result->records,
+    .n = result->n_records,
+    .wanted = result->records_wanted,
+    .input_info = &self->format.input_info,
+    .output_info = &self->format.output_info,
+    .tracker = self->tracker,
+  };
+
+  if (self->kernel->record_size == 0)
+    return;
+  if (frame->begins_anew)
+    gst_csf_tracker_reset (self->tracker);
+  gst_csf_stats_add_clipped (self->stats, gst_csf_meta_attach_records (frame->output, &records));
+  if (result->records_wanted <= result->n_records || self->said_max_records)
+    return;
+  self->said_max_records = TRUE;
+  GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS, ("kernel %s found %u in frame %" G_GUINT64_FORMAT
+          ", and max-records is %u: the others are left out, here and in later frames",
+          self->kernel->name, result->records_wanted, result->frame, result->n_records), (NULL));
+}
+
 static void
 retire_frame (GstCudaStreamFilter * self)
 {
@@ -298,6 +326,7 @@ retire_frame (GstCudaStreamFilter * self)
     gst_csf_frame_free (result.user);
     fail_here (self, &result.error);
   } else {
+    attach_records (self, &result);
     push_frame (self, result.user);
   }
 }
@@ -504,6 +533,7 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
   if (self->discont)
     GST_BUFFER_FLAG_SET (output, GST_BUFFER_FLAG_DISCONT);
   self->discont = FALSE;
+  frame->begins_anew = job.reset_state;
   frame->submit_time = gst_util_get_timestamp ();
   frame->push_time_before = gst_csf_stats_get_push_time (self->stats);
   gst_csf_stats_submitted (self->stats);

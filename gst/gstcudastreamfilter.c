@@ -16,6 +16,8 @@
  * gstcsfstreaming.c.  Makes no driver calls. */
 #include "gstcudastreamfilter.h"
 
+#include "gstcsfmeta.h"
+
 GST_DEBUG_CATEGORY (gst_cuda_stream_filter_debug);
 #define GST_CAT_DEFAULT gst_cuda_stream_filter_debug
 
@@ -192,6 +194,7 @@ gst_cuda_stream_filter_finalize (GObject * object)
   csf_queue_destroy (self->queue);
   gst_csf_stats_free (self->stats);
   g_array_unref (self->regions);
+  gst_csf_tracker_free (self->tracker);
   gst_csf_settings_clear (&self->settings);
   gst_csf_settings_clear (&self->run);
   g_free (self->last_message);
@@ -230,6 +233,8 @@ gst_cuda_stream_filter_class_init (GstCudaStreamFilterClass * klass)
       "Runs a kernel on video frames, overlapping upload, kernel and download on CUDA streams",
       "The cudastreamfilter developers");
   gst_type_mark_as_plugin_api (GST_TYPE_CSF_BACKEND, 0);
+  gst_type_mark_as_plugin_api (GST_TYPE_CSF_METADATA_MEMORY, 0);
+  gst_csf_meta_register ();
 }
 
 static GstPad *
@@ -251,6 +256,7 @@ gst_cuda_stream_filter_init (GstCudaStreamFilter * self)
   g_mutex_init (&self->lock);
   self->queue = csf_queue_create ();
   self->stats = gst_csf_stats_new ();
+  self->tracker = gst_csf_tracker_new ();
   self->regions = g_array_new (FALSE, FALSE, sizeof (csfk_region));
   self->flow = GST_FLOW_FLUSHING;
   csf_queue_set_flushing (self->queue, TRUE);

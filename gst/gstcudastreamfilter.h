@@ -15,6 +15,7 @@
 #include "gstcsfproperties.h"
 #include "gstcsfreload.h"
 #include "gstcsfstats.h"
+#include "gstcsftrack.h"
 
 G_BEGIN_DECLS
 
@@ -74,6 +75,8 @@ struct _GstCudaStreamFilter
 
   /* Src task. */
   gboolean hung;                /* the device did not answer, and this was reported */
+  GstCsfTracker *tracker;
+  gboolean said_max_records;    /* that a frame had more, in this run */
   gboolean downstream_eos;      /* drop frames until a new stream or segment begins */
 };
 

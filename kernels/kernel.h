@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a structure below changes its layout or meaning. */
-#define CSFK_ABI 2
+#define CSFK_ABI 3
 
 #define CSFK_MAX_PLANES 3
 #define CSFK_MAX_FORMATS 16
@@ -93,6 +93,61 @@ typedef struct csfk_region
   char label[CSFK_LABEL_BYTES]; /* UTF-8, ended by 0, "" where there is none */
 } csfk_region;
 
+/* ---- records: what a kernel finds ---------------------------------------------------------------- */
+
+typedef enum csfk_record_kind
+{
+  CSFK_RECORD_OTHER = 0,        /* a structure of the kernel's own */
+  CSFK_RECORD_OBJECT,           /* csfk_object */
+  CSFK_RECORD_POINT             /* csfk_point */
+} csfk_record_kind;
+
+/* Something with a place: places are pixels of the input. */
+typedef struct csfk_object
+{
+  float x, y, width, height;
+  float confidence;             /* 0 to 1, below 0: not known */
+  int label;                    /* index of the kernel's labels, below 0: none */
+  int track_id;                 /* below 0: none */
+  float score;                  /* of the kernel's own scale, such as an area */
+} csfk_object;
+
+typedef struct csfk_point
+{
+  float x, y;                   /* pixels of the input */
+  float score;
+  int level;                    /* of a pyramid, 0: the picture itself */
+} csfk_point;
+
+/* Where a frame's records go: append with csfk_append only. */
+typedef struct csfk_records
+{
+  unsigned char *data;          /* room for `capacity` of them; NULL where the kernel has no records */
+  unsigned *count;              /* how many were appended, and how many more found no room */
+  unsigned capacity;
+  unsigned record_size;         /* bytes, a multiple of 4 */
+} csfk_records;
+
+/* The place of one more record, or NULL when there is no room: the count tells, and the pass that appends
+ * is run once more with room for all.  On the device any thread may call it; the order is by chance. */
+#if defined (__CUDACC__) || defined (__CUDACC_RTC__)
+static __device__ __forceinline__ void *
+csfk_append (const csfk_records *records)
+{
+  unsigned at = atomicAdd (records->count, 1u);
+
+  return at < records->capacity ? records->data + (unsigned long long) at * records->record_size : 0;
+}
+#elif !defined (__cplusplus)
+static inline void *
+csfk_append (const csfk_records *records)
+{
+  unsigned at = (*records->count)++;
+
+  return at < records->capacity ? records->data + (unsigned long long) at * records->record_size : 0;
+}
+#endif
+
 /* What a kernel works on.  `in` is never written.  All pointers are device addresses where enqueue() or
  * a device function reads them, and host addresses in process(). */
 typedef struct csfk_frame
@@ -104,6 +159,7 @@ typedef struct csfk_frame
   const csfk_region *regions;   /* n_regions of them, in the order upstream attached them */
   int n_regions;                /* 0 without CSFK_READS_REGIONS */
   unsigned state_frames;        /* frames the state has seen; 0: it is new, and all zero */
+  csfk_records records;
   void *instance;               /* what open() made, for host code only; NULL without open() */
 } csfk_frame;
 
@@ -207,6 +263,18 @@ struct csfk_kernel
   /* The CUDA path: launches device functions.  Must not block or allocate.  params is a host pointer.
    * Returns 0 or what launch() returned.  NULL: there is none. */
   int (*enqueue) (const csfk_frame * frame, const void *params, csfk_launcher * launcher);
+
+  /* Optional: the records this kernel appends.  The pass that appends comes after process() or enqueue(),
+   * and once more, with the count at 0, when there was no room for all.  So it reads only what belongs to
+   * the frame: in, out, workspace, regions and parameters, not the state.  collect() is the C path's,
+   * emit() launches on the device as enqueue() does. */
+  unsigned record_size;         /* bytes, a multiple of 4; 0: no records */
+  int record_kind;              /* csfk_record_kind */
+  const char *record_name;      /* such as "moving-region" */
+  const char *const *labels;    /* what csfk_object.label counts, ended by NULL; or NULL */
+  void (*collect) (const csfk_frame * frame, const void *params);
+  int (*emit) (const csfk_frame * frame, const void *params, csfk_launcher * launcher);
+
   const csfk_blob *device_code; /* what launch() finds its symbols in; NULL for code that needs none */
 };
 
@@ -227,6 +295,7 @@ typedef struct csfk_library_table
  * blocks of 16 x 16.  A function whose structure argument has parameters after the frame declares them
  * here; they lie at their offsets from the first byte after the frame. */
 #define CSFK_MAX_DESC_PARAMS 16
+#define CSFK_MAX_DESC_LABELS 16
 
 typedef struct csfk_desc_param
 {
@@ -251,6 +320,12 @@ typedef struct csfk_desc
   unsigned params_size;         /* bytes after the frame */
   unsigned n_params;
   csfk_desc_param params[CSFK_MAX_DESC_PARAMS];
+  /* Records: the function NAME_emit appends them.  It is launched after NAME, over the same pixels and with
+   * the same structure, and once more when there was no room for all. */
+  unsigned record_size;         /* bytes, a multiple of 4; 0: no records and no NAME_emit */
+  int record_kind;              /* csfk_record_kind */
+  char record_name[CSFK_LABEL_BYTES];   /* "": NAME */
+  char labels[CSFK_MAX_DESC_LABELS][CSFK_LABEL_BYTES];  /* what csfk_object.label counts, up to the first "" */
 } csfk_desc;
 
 #ifdef __cplusplus

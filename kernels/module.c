@@ -20,9 +20,10 @@ typedef struct module_kernel
 {
   csfk_kernel kernel;           /* first: a kernel is its module */
   csfk_desc desc;
-  char name[128];
+  char name[128], emit_name[sizeof "_emit" + 127];
   csfk_blob code;
   csfk_param params[CSFK_MAX_DESC_PARAMS];
+  const char *labels[CSFK_MAX_DESC_LABELS + 1];
 } module_kernel;
 
 /* ---- running ----------------------------------------------------------------------------------- */
@@ -52,8 +53,9 @@ divide_up (unsigned value, unsigned divisor)
   return (value + divisor - 1) / divisor;
 }
 
+/* Over the pixels of the output. */
 static int
-enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+launch (const csfk_frame *frame, const void *params, csfk_launcher *launcher, const char *symbol)
 {
   const module_kernel *self = frame->instance;
   const csfk_desc *desc = &self->desc;
@@ -73,8 +75,24 @@ enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
   args.frame.instance = NULL;
   if (desc->params_size > 0)
     memcpy (args.params, params, desc->params_size);
-  return launcher->launch (launcher, self->name, grid, block, 0, &args,
+  return launcher->launch (launcher, symbol, grid, block, 0, &args,
       (unsigned) sizeof (csfk_frame) + desc->params_size);
+}
+
+static int
+enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+{
+  const module_kernel *self = frame->instance;
+
+  return launch (frame, params, launcher, self->name);
+}
+
+static int
+emit (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+{
+  const module_kernel *self = frame->instance;
+
+  return launch (frame, params, launcher, self->emit_name);
 }
 
 /* ---- checking ---------------------------------------------------------------------------------- */
@@ -133,6 +151,17 @@ param_is_sound (const csfk_desc *desc, unsigned index, char *reason, unsigned re
 }
 
 static bool
+records_are_sound (const csfk_desc *desc, char *reason, unsigned reason_size)
+{
+  if (!is_ended (desc->record_name, sizeof desc->record_name))
+    return refuse (reason, reason_size, "the name of its records is not ended by 0");
+  for (unsigned i = 0; i < CSFK_MAX_DESC_LABELS; i++)
+    if (!is_ended (desc->labels[i], sizeof desc->labels[i]))
+      return refuse (reason, reason_size, "label %u is not ended by 0", i);
+  return true;
+}
+
+static bool
 desc_is_sound (const csfk_desc *desc, char *reason, unsigned reason_size)
 {
   if (!is_ended (desc->description, sizeof desc->description))
@@ -157,7 +186,7 @@ desc_is_sound (const csfk_desc *desc, char *reason, unsigned reason_size)
   for (unsigned i = 0; i < desc->n_params; i++)
     if (!param_is_sound (desc, i, reason, reason_size))
       return false;
-  return true;
+  return records_are_sound (desc, reason, reason_size);
 }
 
 /* ---- making ------------------------------------------------------------------------------------ */
@@ -168,6 +197,24 @@ copy_formats (int *to, const int *from, bool empty_is_all)
   memcpy (to, from, CSFK_MAX_FORMATS * sizeof *to);
   for (int f = 0; empty_is_all && from[0] == CSFK_FORMAT_NONE && f < CSFK_N_FORMATS - 1; f++)
     to[f] = f + 1;
+}
+
+/* What the engine checks, sizes and kinds, is left to it. */
+static void
+fill_records (module_kernel *self)
+{
+  const csfk_desc *desc = &self->desc;
+  csfk_kernel *kernel = &self->kernel;
+
+  if (desc->record_size == 0 && desc->record_kind == CSFK_RECORD_OTHER && desc->record_name[0] == '\0')
+    return;
+  kernel->record_size = desc->record_size;
+  kernel->record_kind = desc->record_kind;
+  kernel->record_name = desc->record_name[0] != '\0' ? desc->record_name : self->name;
+  for (unsigned i = 0; i < CSFK_MAX_DESC_LABELS && desc->labels[i][0] != '\0'; i++)
+    self->labels[i] = desc->labels[i];
+  kernel->labels = self->labels;
+  kernel->emit = emit;
 }
 
 static void
@@ -208,6 +255,7 @@ fill_kernel (module_kernel *self)
   kernel->open = open_module;
   kernel->enqueue = enqueue;
   kernel->device_code = &self->code;
+  fill_records (self);
 }
 
 csfk_kernel *
@@ -231,6 +279,7 @@ csfk_module_create (const char *function, const csfk_desc *desc, unsigned char *
   self->code.data = code;
   self->code.size = size;
   snprintf (self->name, sizeof self->name, "%s", function);
+  snprintf (self->emit_name, sizeof self->emit_name, "%s_emit", self->name);
   fill_kernel (self);
   return &self->kernel;
 }

@@ -13,7 +13,9 @@
   X (csfk_temporaldenoise) \
   X (csfk_motiondetect) \
   X (csfk_anonymize) \
-  X (csfk_drawregions)
+  X (csfk_drawregions) \
+  X (csfk_histogram) \
+  X (csfk_cornerdetect)
 
 #define DECLARE(kernel) extern const csfk_kernel kernel;
 #define ENTRY(kernel) &kernel,

@@ -18,10 +18,10 @@
  * that move hardly touch it, however much they differ, because each pixel's part is limited.  Its
  * mean is of four rows in every 32.
  *
- * half_rate is `learning` for a pixel that does not seem to move and a 32nd of it for one that
+ * half_rate is `learning` for a pixel that does not seem to move and a 128th of it for one that
  * does: what stops for a while leaves no trace in the background, yet what stays, a parked car or a
  * lamp switched on, becomes background in the end: D steps off, after
- * 32 * ln (D / threshold) / learning frames.  In the first 1 / learning frames all pixels are
+ * 128 * ln (D / threshold) / learning frames.  In the first 1 / learning frames all pixels are
  * averaged evenly, so that what happened to be there at first is not kept for long; with learning 0
  * the first frame stays the background.
  * The odd number of 131072ths and |l - b| < 65536 exclude halves, so rounding to nearest has one
@@ -29,6 +29,14 @@
  *
  * The mask is white where something moves and black elsewhere, chroma neutral, alpha and the unused
  * byte carried over.
+ *
+ * The records are the moving regions.  A grid of square cells lies on the picture from its top left
+ * corner; motiondetect.h says how large they are.  A cell moves when at least a 16th of its pixels
+ * do, those outside the picture counted as still.  A region is all moving cells that hang together,
+ * by a corner at least, and its moving pixels are theirs: their number is its area and its score,
+ * the smallest box round them its place, and area / (width * height of the box) its confidence.
+ * Regions of less than the least area are left out.  Cells make one region of a person whose belt
+ * or hair looks like what is behind, and leave out single pixels between.
  */
 #include "motiondetect.h"
 
@@ -58,6 +66,41 @@ static unsigned long
 state_size (const csfk_kernel *kernel, const csfk_image *in, const csfk_image *out)
 {
   return CSFK_MOTIONDETECT_LIGHT_BYTES + 2 * get_background_bytes (in);
+}
+
+/* The C path's workspace begins with a byte for each 8 pixels of a column, the topmost in the
+ * lowest bit.  They lie side by side, so that 8 of them are a square; this many in a row. */
+static size_t
+get_bits_stride (const csfk_image *image)
+{
+  return ((size_t) image->width + 7) / 8 * 8;
+}
+
+static unsigned
+count_along (int length, unsigned cell_shift)
+{
+  return (unsigned) (((long) length + (1l << cell_shift) - 1) >> cell_shift);
+}
+
+static unsigned
+choose_cell_shift (const csfk_image *image)
+{
+  unsigned shift = CSFK_MOTIONDETECT_SMALLEST_SHIFT;
+
+  while ((unsigned long) count_along (image->width, shift) * count_along (image->height, shift) >
+      CSFK_MOTIONDETECT_MOST_CELLS)
+    shift++;
+  return shift;
+}
+
+static unsigned long
+workspace_size (const csfk_kernel *kernel, const csfk_image *in, const csfk_image *out)
+{
+  const unsigned shift = choose_cell_shift (in);
+
+  return CSFK_MOTIONDETECT_BITS_BYTES (in->width, in->height) +
+      (unsigned long) count_along (in->width, shift) * count_along (in->height, shift) *
+      CSFK_MOTIONDETECT_CELL_BYTES;
 }
 
 /* ---- luma in, mask out ----------------------------------------------------------------------- */
@@ -231,17 +274,28 @@ sum_changes (const uint16_t *restrict luma, const uint16_t *restrict background,
   return sum;
 }
 
-/* The rows begin one pixel left of the first result. */
+/* What moves, 255 or 0.  The rows begin one pixel left of the first result. */
 static CSFK_ALWAYS_INLINE void
 vote_row (const uint8_t *restrict above, const uint8_t *restrict here,
-    const uint8_t *restrict below, int n, uint8_t black, uint8_t white, uint8_t *restrict luma)
+    const uint8_t *restrict below, int n, uint8_t *restrict moves)
 {
   uint8_t down[STRIP + 2];
 
   for (int i = 0; i < n + 2; i++)
     down[i] = (uint8_t) (above[i] + here[i] + below[i]);
   for (int i = 0; i < n; i++)
-    luma[i] = (uint8_t) (down[i] + down[i + 1] + down[i + 2]) >= 5 ? white : black;
+    moves[i] = (uint8_t) (down[i] + down[i + 1] + down[i + 2]) >= 5 ? 255 : 0;
+}
+
+/* Takes note of what moves among the visible pixels, and makes the mask's luma of it. */
+static CSFK_ALWAYS_INLINE void
+note_row (uint8_t *restrict moves, int n, int n_visible, uint8_t bit, uint8_t black, uint8_t white,
+    uint8_t *restrict bits)
+{
+  for (int i = 0; i < n_visible; i++)
+    bits[i] = (uint8_t) (bits[i] | (moves[i] & bit));
+  for (int i = 0; i < n; i++)
+    moves[i] = moves[i] ? white : black;
 }
 
 /* ---- a frame --------------------------------------------------------------------------------- */
@@ -253,6 +307,7 @@ typedef struct frame_work
   csfk_motiondetect_params params;      /* with the rates of this frame */
   const unsigned char *background;
   unsigned char *learnt;
+  uint8_t *bits;
   int light;
 } frame_work;
 
@@ -298,11 +353,14 @@ process_luma_body (const frame_work *work)
   const int pairs = image->format == CSFK_FORMAT_YUY2 || image->format == CSFK_FORMAT_UYVY;
   const int columns = pairs ? out->row_bytes / 2 : image->width;
   const int limited = image->range == CSFK_RANGE_LIMITED;
+  const size_t bits_stride = get_bits_stride (image);
   uint8_t moving[3][STRIP + 2], luma[STRIP];
   int64_t sum = 0;
 
+  memset (work->bits, 0, CSFK_MOTIONDETECT_BITS_BYTES (image->width, image->height));
   for (int x = 0; x < columns; x += STRIP) {
     int n = columns - x < STRIP ? columns - x : STRIP;
+    int n_visible = x + n < image->width ? n : image->width - x;
 
     for (int y = -1; y < in->rows; y++) {
       const uint8_t *here = moving[(y + 3) % 3];
@@ -311,11 +369,14 @@ process_luma_body (const frame_work *work)
 
       if (y + 1 < in->rows)
         sum += look_at_row (work, x, n, y + 1, moving[(y + 1) % 3]);
-      if (y < 0 || work->params.show != CSFK_MOTIONDETECT_MASK)
+      if (y < 0)
         continue;
-      vote_row (above, here, below, n, limited ? 16 : 0, limited ? 235 : 255, luma);
-      store_mask (out->data + (ptrdiff_t) y * out->stride, in->data + (ptrdiff_t) y * in->stride,
-          image->format, x, n, luma);
+      vote_row (above, here, below, n, luma);
+      note_row (luma, n, n_visible, (uint8_t) (1 << y % 8), limited ? 16 : 0, limited ? 235 : 255,
+          work->bits + (size_t) (y / 8) * bits_stride + (size_t) x);
+      if (work->params.show == CSFK_MOTIONDETECT_MASK)
+        store_mask (out->data + (ptrdiff_t) y * out->stride,
+            in->data + (ptrdiff_t) y * in->stride, image->format, x, n, luma);
     }
   }
   return sum;
@@ -400,6 +461,7 @@ process (const csfk_frame *frame, const void *data)
     .params = *params,
     .background = backgrounds + (n & 1 ? 0 : background_bytes),
     .learnt = backgrounds + (n & 1 ? background_bytes : 0),
+    .bits = frame->workspace,
     .light = follow_light (&lights[(n + 3) & 3], get_light_share (&frame->in)),
   };
 
@@ -411,6 +473,149 @@ process (const csfk_frame *frame, const void *data)
       fill_neutral (&frame->out.plane[i], frame->in.format == CSFK_FORMAT_P010_10LE);
     else
       copy_plane (&frame->in.plane[i], &frame->out.plane[i]);
+  }
+}
+
+/* ---- moving regions -------------------------------------------------------------------------- */
+
+/* A cell, or what was found so far of a region: its moving pixels and the box round them, right and
+ * bottom not in it. */
+typedef struct patch
+{
+  unsigned area;
+  int left, top, right, bottom;
+} patch;
+
+typedef struct cell_grid
+{
+  unsigned columns, rows;
+  patch *cells;                 /* area 0: it does not move, or not any more */
+  unsigned *waiting;            /* room for all cells' numbers */
+} cell_grid;
+
+_Static_assert (sizeof (patch) + sizeof (unsigned) <= CSFK_MOTIONDETECT_CELL_BYTES,
+    "a cell has its place in the workspace");
+
+static void
+add_patch (patch *to, const patch *more)
+{
+  to->left = more->left < to->left ? more->left : to->left;
+  to->top = more->top < to->top ? more->top : to->top;
+  to->right = more->right > to->right ? more->right : to->right;
+  to->bottom = more->bottom > to->bottom ? more->bottom : to->bottom;
+  to->area += more->area;
+}
+
+/* Adds 8 columns of 8 pixels, not all still. */
+static void
+add_square (patch *to, const uint8_t *bits, int x, int y)
+{
+  for (int i = 0; i < 8; i++) {
+    const unsigned column = bits[i];
+    patch more = { (unsigned) __builtin_popcount (column), x + i, y, x + i + 1, y };
+
+    if (column == 0)
+      continue;
+    more.top += __builtin_ctz (column);
+    more.bottom += 32 - __builtin_clz (column);
+    add_patch (to, &more);
+  }
+}
+
+static cell_grid
+make_grid (const csfk_frame *frame)
+{
+  const csfk_image *in = &frame->in;
+  const uint8_t *bits = frame->workspace;
+  const unsigned shift = choose_cell_shift (in);
+  const patch empty = { 0, in->width, in->height, 0, 0 };
+  cell_grid made = {
+    .columns = count_along (in->width, shift),
+    .rows = count_along (in->height, shift),
+    .cells = (patch *) (void *) ((uint8_t *) frame->workspace +
+        CSFK_MOTIONDETECT_BITS_BYTES (in->width, in->height)),
+  };
+  const size_t n = (size_t) made.columns * made.rows;
+
+  made.waiting = (unsigned *) (made.cells + n);
+  for (size_t i = 0; i < n; i++)
+    made.cells[i] = empty;
+  for (int y = 0; y < in->height; y += 8) {
+    patch *row = made.cells + ((size_t) y >> shift) * made.columns;
+
+    for (int x = 0; x < in->width; x += 8, bits += 8) {
+      uint64_t square;
+
+      memcpy (&square, bits, sizeof square);
+      if (square != 0)
+        add_square (&row[(unsigned) x >> shift], bits, x, y);
+    }
+  }
+  for (size_t i = 0; i < n; i++)
+    if (made.cells[i].area < CSFK_MOTIONDETECT_CELL_LEAST (shift))
+      made.cells[i].area = 0;
+  return made;
+}
+
+/* What hangs together with this moving cell; none of it moves then any more. */
+static patch
+take_region (cell_grid *grid, unsigned first)
+{
+  patch found = grid->cells[first];
+  size_t n_waiting = 0;
+
+  grid->cells[first].area = 0;
+  grid->waiting[n_waiting++] = first;
+  while (n_waiting > 0) {
+    const unsigned at = grid->waiting[--n_waiting];
+    const unsigned column = at % grid->columns, row = at / grid->columns;
+
+    for (unsigned y = row > 0 ? row - 1 : 0; y <= row + 1 && y < grid->rows; y++)
+      for (unsigned x = column > 0 ? column - 1 : 0; x <= column + 1 && x < grid->columns; x++) {
+        patch *cell = &grid->cells[y * grid->columns + x];
+
+        if (cell->area == 0)
+          continue;
+        add_patch (&found, cell);
+        cell->area = 0;
+        grid->waiting[n_waiting++] = y * grid->columns + x;
+      }
+  }
+  return found;
+}
+
+static unsigned
+choose_least_area (const csfk_image *in, const csfk_motiondetect_params *params)
+{
+  unsigned long share = (unsigned long) in->width * (unsigned long) in->height /
+      CSFK_MOTIONDETECT_AREA_SHARE;
+
+  return params->min_area > 0 ? (unsigned) params->min_area : (unsigned) share;
+}
+
+static void
+collect (const csfk_frame *frame, const void *data)
+{
+  const unsigned least_area = choose_least_area (&frame->in, data);
+  cell_grid grid = make_grid (frame);
+
+  for (unsigned i = 0; i < grid.columns * grid.rows; i++) {
+    csfk_object *to;
+    patch found;
+
+    if (grid.cells[i].area == 0)
+      continue;
+    found = take_region (&grid, i);
+    if (found.area < least_area || (to = csfk_append (&frame->records)) == NULL)
+      continue;
+    to->x = (float) found.left;
+    to->y = (float) found.top;
+    to->width = (float) (found.right - found.left);
+    to->height = (float) (found.bottom - found.top);
+    to->confidence = (float) found.area / (to->width * to->height);
+    to->label = 0;
+    to->track_id = -1;
+    to->score = (float) found.area;
   }
 }
 
@@ -464,23 +669,58 @@ enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
   return launcher->launch (launcher, "csfk_motiondetect", grid, block, 0, &args, sizeof args);
 }
 
+static int
+emit (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+{
+  const unsigned shift = choose_cell_shift (&frame->in);
+  const unsigned lanes = 1u << shift < 256 ? 1u << shift >> 3 : 32;
+  csfk_motiondetect_args args = {
+    .frame = *frame,
+    .cell_shift = shift,
+    .columns = count_along (frame->in.width, shift),
+    .rows = count_along (frame->in.height, shift),
+    .least_area = choose_least_area (&frame->in, params),
+  };
+  const csfk_dim block = { 32, CSFK_MOTIONDETECT_CELLS_Y, 1 }, one = { 1, 1, 1 };
+  const csfk_dim grid = {
+    divide_up (args.columns, 32 / lanes), divide_up (args.rows, CSFK_MOTIONDETECT_CELLS_Y), 1
+  };
+  const csfk_dim threads = { CSFK_MOTIONDETECT_REGION_THREADS, 1, 1 };
+  int failed;
+
+  memcpy (&args.params, params, sizeof args.params);
+  failed = launcher->launch (launcher, "csfk_motiondetect_cells", grid, block, 0, &args,
+      sizeof args);
+  if (failed)
+    return failed;
+  return launcher->launch (launcher, "csfk_motiondetect_emit", one, threads,
+      args.columns * args.rows * (unsigned) sizeof (unsigned), &args, sizeof args);
+}
+
 static const char *const show_values[] = { "mask", "frame", NULL };
 
 static const csfk_param params_of[] = {
   {
-    "threshold", CSFK_TYPE_INT, offsetof (csfk_motiondetect_params, threshold), 1, 255, 20,
+    "threshold", CSFK_TYPE_INT, offsetof (csfk_motiondetect_params, threshold), 1, 255, 25,
     "8-bit steps", "Difference of luma from the background that counts as motion"
   },
   {
     "learning", CSFK_TYPE_FLOAT, offsetof (csfk_motiondetect_params, learning), 0, 1, 0.02, "",
-    "Share of each new frame in the background; a 32nd of it where something moves"
+    "Share of each new frame in the background; a 128th of it where something moves"
   },
   {
     "show", CSFK_TYPE_ENUM, offsetof (csfk_motiondetect_params, show), 0, 0,
     CSFK_MOTIONDETECT_MASK, "", "The output: a mask of what moves, or the frame unchanged",
     show_values
   },
+  {
+    "min-area", CSFK_TYPE_INT, offsetof (csfk_motiondetect_params, min_area), 0, 1 << 30, 0,
+    "pixels",
+    "Leaves out moving regions of fewer moving pixels; 0: of less than a 400th of the picture"
+  },
 };
+
+static const char *const labels[] = { "motion", NULL };
 
 const csfk_kernel csfk_motiondetect = {
   .abi = CSFK_ABI,
@@ -495,9 +735,16 @@ const csfk_kernel csfk_motiondetect = {
   .n_params = sizeof params_of / sizeof params_of[0],
   .params_size = sizeof (csfk_motiondetect_params),
   .state_size = state_size,
+  .workspace_size = workspace_size,
   .resolve = resolve,
   .process = process,
   .enqueue = enqueue,
+  .record_size = sizeof (csfk_object),
+  .record_kind = CSFK_RECORD_OBJECT,
+  .record_name = "moving-region",
+  .labels = labels,
+  .collect = collect,
+  .emit = emit,
   .device_code = &csfk_blob_motiondetect,
 };
 

@@ -4,6 +4,7 @@
  * few rows high, with all loads in flight at once, and keeps what seems to move as one bit a pixel;
  * the vote is then a sum of bits for the whole patch at once.  What lies left and right of the
  * patch comes from the neighbour lanes, so the first and the last lane of a warp store nothing.
+ * What moves is left in the workspace too, for the passes of motiondetect_regions.cuh.
  * motiondetect.c says what is computed.  Knows kernel.h only.
  *
  * Numbers of 16 bits are worked on as the float 2^23 + number, which a byte permute makes in one
@@ -11,9 +12,9 @@
  */
 #include "../kernel.h"
 #include "motiondetect.h"
+#include "motiondetect_regions.cuh"
 
 #define MAGIC 0x4b000000u       /* 2^23 as a float: its low bits count ones */
-#define ALL_LANES 0xffffffffu
 
 enum
 {
@@ -413,6 +414,30 @@ store_output (const csfk_motiondetect_args &args, const place &where, bool stage
     scatter_words<WORDS> (to, words, min (BYTES, out.row_bytes - where.chunk * BYTES));
 }
 
+/* Puts a bit for each visible pixel of the patch into the workspace, where a word is 8 pixels wide
+ * and 4 high, a byte a row. */
+template <int PIXELS>
+static __device__ __forceinline__ void
+note_moves (const csfk_frame &frame, const place &where, unsigned moves)
+{
+  const int columns = min (max (frame.in.width - where.chunk * PIXELS, 0), PIXELS);
+  const int rows = min (frame.in.height - where.y0, ROWS);
+  unsigned *bits = (unsigned *) frame.workspace + (size_t) (where.y0 / ROWS) *
+      ((frame.in.width + 7) / 8);
+
+  if (PIXELS == 4)
+    moves = (moves & 0xf) | (moves & 0xf0) << 4 | (moves & 0xf00) << 8 | (moves & 0xf000) << 12;
+  moves &= ((1u << columns) - 1) * 0x01010101u & 0xffffffffu >> (ROWS - rows) * 8;
+  if (PIXELS == 4) {
+    /* Even chunks are with odd lanes. */
+    moves |= __shfl_down_sync (ALL_LANES, moves, 1) << 4;
+    if (where.storing && where.chunk % 2 == 0)
+      bits[where.chunk / 2] = moves;
+  } else if (where.storing) {
+    bits[where.chunk] = moves;
+  }
+}
+
 template <class Layout>
 static __device__ __forceinline__ void
 detect (const csfk_motiondetect_args &args, const place &where)
@@ -474,6 +499,7 @@ detect (const csfk_motiondetect_args &args, const place &where)
     sum_changes<PIXELS> (args, where, changes);
 
   moves = vote<PIXELS> (seems, where);
+  note_moves<PIXELS> (frame, where, (unsigned) moves);
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
     if (where.y0 + r < frame.in.height)

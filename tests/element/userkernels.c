@@ -179,6 +179,76 @@ static const csfk_kernel size_kernel = {
   .device_code = &blob,
 };
 
+/* ---- find: as many objects as the picture's first two bytes say, in a row, each 4 x 4 ----------- */
+
+static void
+find_process (const csfk_frame *frame, const void *params)
+{
+  (void) params;
+  fill (frame, 0);
+}
+
+static void
+find_collect (const csfk_frame *frame, const void *params)
+{
+  const unsigned char *head = frame->in.plane[0].data;
+  int n = head[0] + 256 * head[1], kind = head[2];
+
+  (void) params;
+  for (int i = 0; i < n; i++) {
+    csfk_object *object = csfk_append (&frame->records);
+
+    if (object == NULL)
+      continue;
+    *object = (csfk_object) {
+      .x = (float) (i % 500 * 8 + head[3]),
+      .y = (float) (i / 500 * 8),
+      .width = 4,
+      .height = 4,
+      .confidence = 0.25f,
+      .label = i % 3,
+      .track_id = -1,
+      .score = (float) i,
+    };
+    /* Some that cannot be. */
+    if (kind == 1 && i == 0)
+      object->x = __builtin_nanf ("");
+    if (kind == 1 && i == 1)
+      object->x = -2;
+    if (kind == 1 && i == 2)
+      object->y = 1e9f;
+    if (kind == 1 && i == 3)
+      object->width = __builtin_inff ();
+  }
+}
+
+static int
+find_emit (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+{
+  (void) params;
+  return launch (launcher, "csfk_find_emit", frame, sizeof *frame);
+}
+
+ENQUEUE (find)
+
+static const char *const find_labels[] = { "cat", "dog", NULL };
+
+static const csfk_kernel find_kernel = {
+  .abi = CSFK_ABI,
+  .name = "find",
+  .description = "Finds what the picture says",
+  .formats = GRAY,
+  .process = find_process,
+  .enqueue = find_enqueue,
+  .record_size = sizeof (csfk_object),
+  .record_kind = CSFK_RECORD_OBJECT,
+  .record_name = "animal",
+  .labels = find_labels,
+  .collect = find_collect,
+  .emit = find_emit,
+  .device_code = &blob,
+};
+
 /* ---- one for each side, and one that cannot be opened ------------------------------------------- */
 
 static const csfk_kernel cpu_kernel = {
@@ -228,7 +298,7 @@ static const csfk_kernel unsound_kernel = {
 
 static const csfk_kernel *const kernels[] = {
   &fill_kernel, &count_kernel, &boxes_kernel, &size_kernel, &cpu_kernel, &gpu_kernel,
-  &closed_kernel, &unsound_kernel, NULL
+  &closed_kernel, &unsound_kernel, &find_kernel, NULL
 };
 
 #ifndef NO_TABLE

@@ -135,6 +135,49 @@ the_description_arrives_with_the_cubin (void)
   csf_device_unref (device);
 }
 
+#define FINDER(more) "#include <cudastreamfilter/kernel.h>\n" \
+    "extern \"C\" __global__ void find (csfk_frame frame) { }\n" more \
+    "extern \"C\" __device__ csfk_desc csfk_desc_find = {\n" \
+    "  .abi = CSFK_ABI, .record_size = sizeof (csfk_object), .record_kind = CSFK_RECORD_OBJECT,\n" \
+    "  .record_name = \"animal\", .labels = { \"cat\", \"dog\" } };\n"
+
+static void
+a_described_function_has_records (void)
+{
+  static const char sound[] =
+      FINDER ("extern \"C\" __global__ void find_emit (csfk_frame frame) { csfk_append (&frame.records); }\n");
+  static const char lacking[] = FINDER ("");
+  char target[CSF_NVRTC_TARGET_BYTES], reason[256];
+  csf_device *device = open_device ();
+  csf_error error = { 0 };
+  csf_function function;
+  csfk_kernel *kernel;
+  csfk_blob blob = { 0 };
+  unsigned char *code;
+  size_t size;
+
+  CHECK_INT (csf_nvrtc_get_target (csf_device_get_info (device)->capability, 0, target, &error),
+      CSF_OK);
+  CHECK_INT (compile (lacking, target, &code, &size, NULL, &error), CSF_OK);
+  blob = (csfk_blob) { code, size, 0 };
+  CHECK_INT (csf_device_inspect (device, &blob, "X.cu", NULL, &function, &error), CSF_ERROR_ARGUMENT);
+  CHECK_CONTAINS (error.text, "no function \"find_emit\"");
+  free (code);
+  CHECK_INT (compile (sound, target, &code, &size, NULL, &error), CSF_OK);
+  blob = (csfk_blob) { code, size, 0 };
+  /* Of the two functions one is of its own. */
+  if (csf_device_inspect (device, &blob, "X.cu", NULL, &function, &error) != CSF_OK)
+    check_failed (__FILE__, __LINE__, "%s", error.text);
+  CHECK (strcmp (function.name, "find") == 0);
+  kernel = csfk_module_create (function.name, &function.desc, code, size, reason, sizeof reason);
+  CHECK (kernel != NULL && kernel->emit != NULL);
+  CHECK_INT (kernel->record_size, sizeof (csfk_object));
+  CHECK (strcmp (kernel->record_name, "animal") == 0);
+  CHECK (strcmp (kernel->labels[1], "dog") == 0 && kernel->labels[2] == NULL);
+  csfk_module_destroy (kernel);
+  csf_device_unref (device);
+}
+
 /* Cut anywhere, it is refused before the driver sees it, or loads for what it is. */
 static void
 a_cubin_cut_short_is_refused (void)
@@ -205,6 +248,7 @@ main (int argc, char **argv)
     {"an_error_has_file_line_and_the_compilers_words",
         an_error_has_file_line_and_the_compilers_words},
     {"the_description_arrives_with_the_cubin", the_description_arrives_with_the_cubin},
+    {"a_described_function_has_records", a_described_function_has_records},
     {"a_cubin_cut_short_is_refused", a_cubin_cut_short_is_refused},
     {"a_description_that_cannot_be_is_refused", a_description_that_cannot_be_is_refused},
     {NULL, NULL}

@@ -67,14 +67,23 @@ typedef enum fake_range_type
   FAKE_RANGE_REGISTERED
 } fake_range_type;
 
+typedef struct fake_op fake_op;
+typedef struct fake_stream fake_stream;
+
 typedef struct fake_range
 {
   struct fake_range *next;
   fake_range_type type;
-  unsigned char *data;
+  unsigned char *data;          /* the host's */
+  unsigned char *reached;       /* the same bytes as the device reaches them */
   size_t size;
   fake_context *context;
   unsigned pending;             /* operations that read or write it */
+  /* Managed memory of a device without concurrentManagedAccess: whose it is, and whether the host is kept
+   * from it just now. */
+  bool guarded, hidden;
+  unsigned attached, attached_at_first; /* CU_MEM_ATTACH_ flags */
+  fake_stream *owner;           /* when attached to one stream */
 } fake_range;
 
 extern fake_range *fake_ranges;
@@ -97,15 +106,20 @@ fake_range *fake_memory_add (fake_context * context, size_t size);
 void fake_memory_remove (fake_range * range);
 fake_pinning fake_host_memory (const void *data, size_t size, fake_range ** range);
 void fake_memory_drop_context (fake_context * context);
+/* Hides managed memory from the host, or shows it, according to what the streams now do. */
+void fake_memory_guard (void);
+void fake_memory_attach (fake_range * range, unsigned flags, fake_stream * stream);
+/* Of a stream that ends: its memory is again whose it was when allocated. */
+void fake_memory_detach (const fake_stream * stream);
+/* False: managed memory that work of this stream must not touch. */
+bool fake_memory_is_for (const fake_range * range, const fake_stream * stream);
 
 /* ---- contexts, streams, events --------------------------------------------------------------- */
 
-typedef struct fake_op fake_op;
-
-typedef struct fake_stream
+struct fake_stream
 {
   fake_object object;
-  struct fake_stream *next;     /* of the context, destroyed ones included */
+  fake_stream *next;            /* of the context, destroyed ones included */
   fake_context *context;
   pthread_t thread;
   pthread_cond_t work;
@@ -115,7 +129,7 @@ typedef struct fake_stream
   bool executing;
   fake_op *first, **end;
   uint64_t random;
-} fake_stream;
+};
 
 struct fake_context
 {
@@ -148,6 +162,7 @@ typedef enum fake_op_kind
   FAKE_OP_KERNEL,
   FAKE_OP_RECORD,
   FAKE_OP_WAIT,
+  FAKE_OP_ATTACH,
   FAKE_OP_HOST_FUNCTION
 } fake_op_kind;
 
@@ -156,16 +171,18 @@ struct fake_op
   fake_op *next;
   fake_op_kind kind;
   uint64_t sequence;
-  fake_range *ranges[2 * CSFK_MAX_PLANES + 3];  /* held pending; NULL where unused */
+  fake_range *ranges[2 * CSFK_MAX_PLANES + 5];  /* held pending; NULL where unused */
 
   unsigned char *to;
   const unsigned char *from;
   size_t to_pitch, from_pitch, width, height;
   unsigned char value;          /* of a set */
+  unsigned attach_flags;
   void *staged;                 /* pageable input, copied when the call was made */
 
   const csfk_kernel *kernel;    /* NULL: the launch named memory that is not there */
   bool does_nothing;            /* a part of a kernel */
+  bool collects;                /* the pass that appends records */
   const void *module;           /* of the kernel: compared, never followed */
   csfk_frame frame;
   unsigned char *params;
@@ -195,6 +212,7 @@ typedef struct fake_function
   char name[128];
   const csfk_kernel *kernel;    /* whose C function stands in for it */
   bool is_part;                 /* another function does the kernel's whole work: this one does nothing */
+  bool collects;                /* csfk_NAME_emit: the kernel's collect() stands in for it */
 } fake_function;
 
 fake_stream *fake_stream_new (fake_context * context, unsigned flags);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Device, managed and pinned memory of the fake driver.  Device memory is ordinary memory whose
- * address the host cannot use.  Knows nothing of operations beyond whether one still uses a
- * range. */
+ * address the host cannot use.  Managed memory is mapped twice, for the device and for the host, so
+ * that an access of the host that comes too early crashes where a real one would.  Knows nothing of
+ * operations beyond whether one still uses a range. */
 #include "fake.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define PAGE 4096
 #define PITCH_ALIGNMENT 512
@@ -40,7 +43,7 @@ fake_device_memory (cu_deviceptr pointer, size_t size, fake_range **range)
   for (fake_range *r = fake_ranges; r != NULL; r = r->next)
     if ((r->type == FAKE_RANGE_DEVICE) == tagged && holds (r, data, size)) {
       *range = r;
-      return data;
+      return r->reached + (data - r->data);
     }
   return NULL;
 }
@@ -84,7 +87,7 @@ range_add (fake_range_type type, fake_context *context, void *data, size_t size)
   if (range == NULL)
     abort ();
   range->type = type;
-  range->data = data;
+  range->data = range->reached = data;
   range->size = size;
   range->context = context;
   range->next = fake_ranges;
@@ -92,6 +95,108 @@ range_add (fake_range_type type, fake_context *context, void *data, size_t size)
   fake_counts.allocations++;
   return range;
 }
+
+/* ---- managed memory ---------------------------------------------------------------------------- */
+
+/* The page that follows belongs to nobody. */
+static size_t
+mapped_size (size_t bytes)
+{
+  const size_t page = (size_t) sysconf (_SC_PAGESIZE);
+
+  return (bytes + page - 1) / page * page + page;
+}
+
+static size_t
+usable_size (size_t bytes)
+{
+  return mapped_size (bytes) - (size_t) sysconf (_SC_PAGESIZE);
+}
+
+static unsigned char *
+map_once (int file, size_t bytes)
+{
+  const size_t mapped = mapped_size (bytes), usable = usable_size (bytes);
+  unsigned char *data = mmap (NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+  if (data == MAP_FAILED || mprotect (data + usable, mapped - usable, PROT_NONE) != 0)
+    abort ();
+  return data;
+}
+
+/* Bytes that appear at two addresses. */
+static bool
+map_twice (size_t bytes, unsigned char **host, unsigned char **device)
+{
+  int file = memfd_create ("fake-managed", MFD_CLOEXEC);
+
+  if (file < 0)
+    return false;
+  if (ftruncate (file, (off_t) mapped_size (bytes)) != 0) {
+    close (file);
+    return false;
+  }
+  *host = map_once (file, bytes);
+  *device = map_once (file, bytes);
+  close (file);
+  return true;
+}
+
+static bool
+device_works (int device)
+{
+  for (const fake_context *context = fake_contexts; context != NULL; context = context->next)
+    for (const fake_stream *s = context->streams; s != NULL; s = s->next)
+      if (context->device == device && s->first != NULL)
+        return true;
+  return false;
+}
+
+static bool
+is_for_host (const fake_range *range)
+{
+  if (range->pending > 0)
+    return false;
+  if (range->attached == CU_MEM_ATTACH_SINGLE)
+    return range->owner->first == NULL;
+  return range->attached == CU_MEM_ATTACH_HOST || !device_works (range->context->device);
+}
+
+void
+fake_memory_guard (void)
+{
+  for (fake_range *r = fake_ranges; r != NULL; r = r->next)
+    if (r->guarded && r->hidden == is_for_host (r)) {
+      r->hidden = !r->hidden;
+      if (mprotect (r->data, usable_size (r->size),
+              r->hidden ? PROT_NONE : PROT_READ | PROT_WRITE) != 0)
+        abort ();
+    }
+}
+
+void
+fake_memory_attach (fake_range *range, unsigned flags, fake_stream *stream)
+{
+  range->attached = flags;
+  range->owner = flags == CU_MEM_ATTACH_SINGLE ? stream : NULL;
+}
+
+void
+fake_memory_detach (const fake_stream *stream)
+{
+  for (fake_range *r = fake_ranges; r != NULL; r = r->next)
+    if (r->owner == stream)
+      fake_memory_attach (r, r->attached_at_first, NULL);
+  fake_memory_guard ();
+}
+
+bool
+fake_memory_is_for (const fake_range *range, const fake_stream *stream)
+{
+  return !range->guarded || range->attached == CU_MEM_ATTACH_GLOBAL || range->owner == stream;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------ */
 
 static void
 range_remove (fake_range *range)
@@ -101,8 +206,12 @@ range_remove (fake_range *range)
   while (*link != range)
     link = &(*link)->next;
   *link = range->next;
-  if (range->type != FAKE_RANGE_REGISTERED)
+  if (range->type == FAKE_RANGE_MANAGED) {
+    munmap (range->data, mapped_size (range->size));
+    munmap (range->reached, mapped_size (range->size));
+  } else if (range->type != FAKE_RANGE_REGISTERED) {
     free (range->data);
+  }
   free (range);
 }
 
@@ -203,18 +312,27 @@ cuMemAllocPitch_v2 (cu_deviceptr *pointer, size_t *pitch, size_t width, size_t h
 FAKE_EXPORT cu_result
 cuMemAllocManaged (cu_deviceptr *pointer, size_t bytes, unsigned flags)
 {
-  unsigned char *data;
-  cu_result result;
+  unsigned char *host, *device;
+  fake_range *range;
   fake_call call;
 
   if (!fake_call_begin (&call, __func__, FAKE_NEEDS_CONTEXT))
     return call.result;
   if (fake_attribute (call.context->device, 83) == 0)
     return fake_call_end (&call, CU_ERROR_NOT_SUPPORTED);
-  result = allocate (FAKE_RANGE_MANAGED, call.context, bytes, &data);
-  if (result == CU_SUCCESS)
-    *pointer = (cu_deviceptr) (uintptr_t) data;
-  return fake_call_end (&call, result);
+  if (bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+    return fake_call_end (&call, CU_ERROR_INVALID_VALUE);
+  if (!map_twice (bytes, &host, &device))
+    return fake_call_end (&call, CU_ERROR_OUT_OF_MEMORY);
+  memset (device, FRESH, bytes);
+  range = range_add (FAKE_RANGE_MANAGED, call.context, host, bytes);
+  range->reached = device;
+  range->guarded =
+      fake_attribute (call.context->device, CU_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0;
+  range->attached = range->attached_at_first = flags;
+  fake_memory_guard ();
+  *pointer = (cu_deviceptr) (uintptr_t) host;
+  return fake_call_end (&call, CU_SUCCESS);
 }
 
 FAKE_EXPORT cu_result
@@ -360,6 +478,33 @@ cuMemAdvise (cu_deviceptr pointer, size_t bytes, int advice, cu_device device)
     return call.result;
   if (fake_device_memory (pointer, bytes, &range) == NULL || range->type != FAKE_RANGE_MANAGED)
     return fake_call_end (&call, CU_ERROR_INVALID_VALUE);
+  return fake_call_end (&call, CU_SUCCESS);
+}
+
+FAKE_EXPORT cu_result
+cuStreamAttachMemAsync (cu_stream handle, cu_deviceptr pointer, size_t bytes, unsigned flags)
+{
+  fake_stream *stream;
+  fake_range *range;
+  fake_call call;
+  fake_op *op;
+
+  if (!fake_call_begin (&call, __func__, FAKE_NEEDS_CONTEXT))
+    return call.result;
+  range = range_find ((void *) (uintptr_t) pointer, 1u << FAKE_RANGE_MANAGED);
+  stream = fake_stream_find (handle, call.context);
+  /* All of an allocation, and never to the NULL stream alone. */
+  if (stream == NULL || range == NULL || (bytes != 0 && bytes != range->size)
+      || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST
+          && (flags != CU_MEM_ATTACH_SINGLE || stream == call.context->null_stream)))
+    return fake_call_end (&call, CU_ERROR_INVALID_VALUE);
+  op = calloc (1, sizeof *op);
+  if (op == NULL)
+    return fake_call_end (&call, CU_ERROR_OUT_OF_MEMORY);
+  op->kind = FAKE_OP_ATTACH;
+  op->ranges[0] = range;
+  op->attach_flags = flags;
+  fake_stream_enqueue (stream, op);
   return fake_call_end (&call, CU_SUCCESS);
 }
 

@@ -248,6 +248,9 @@ add_function (fake_module *module, const char *name, fake_context *context)
   made->module = module;
   snprintf (made->name, sizeof made->name, "%.127s", name);
   made->kernel = fake_kernel_find (name, &made->is_part);
+  made->collects = made->is_part && made->kernel != NULL && made->kernel->collect != NULL
+      && strlen (name) > 5
+      && strcmp (name + strlen (name) - 5, "_emit") == 0;
   /* A user's function of which nothing is known here copies. */
   if (made->kernel == NULL)
     made->kernel = csfk_kernel_find ("copy");

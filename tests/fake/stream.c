@@ -103,7 +103,9 @@ perform (const fake_op *op)
       memset (op->to, op->value, op->width);
       break;
     case FAKE_OP_KERNEL:
-      if (!op->does_nothing)
+      if (op->collects)
+        op->kernel->collect (&op->frame, op->params);
+      else if (!op->does_nothing)
         op->kernel->process (&op->frame, op->params);
       break;
     case FAKE_OP_HOST_FUNCTION:
@@ -111,6 +113,7 @@ perform (const fake_op *op)
       break;
     case FAKE_OP_RECORD:
     case FAKE_OP_WAIT:
+    case FAKE_OP_ATTACH:
       break;
   }
 }
@@ -134,6 +137,15 @@ is_stopped (const fake_stream *stream)
   return stream->context->stopped || fake_exiting;
 }
 
+static bool
+memory_is_for (const fake_op *op, const fake_stream *stream)
+{
+  for (size_t i = 0; i < sizeof op->ranges / sizeof op->ranges[0]; i++)
+    if (op->ranges[i] != NULL && !fake_memory_is_for (op->ranges[i], stream))
+      return false;
+  return true;
+}
+
 /* An operation of a context that breaks meanwhile is dropped. */
 static void
 run_locked (fake_stream *stream, fake_op *op)
@@ -154,6 +166,12 @@ run_locked (fake_stream *stream, fake_op *op)
         : FAKE_ERROR_ILLEGAL_ADDRESS);
     return;
   }
+  if (is_work (op) && !memory_is_for (op, stream)) {
+    fake_misuse (FAKE_ERROR_ILLEGAL_ADDRESS,
+        "work on managed memory that is attached to the host or to another stream");
+    fake_context_break (context, FAKE_ERROR_ILLEGAL_ADDRESS);
+    return;
+  }
   while (fate == 2 && epoch == fake_hang_epoch && !is_stopped (stream))
     pthread_cond_wait (&fake_changed, &fake_lock);
   if (is_stopped (stream))
@@ -167,6 +185,8 @@ run_locked (fake_stream *stream, fake_op *op)
     op->event->done = op->record;
     op->event->time = fake_now ();
   }
+  if (op->kind == FAKE_OP_ATTACH)
+    fake_memory_attach (op->ranges[0], op->attach_flags, stream);
 }
 
 static void *
@@ -195,6 +215,7 @@ stream_main (void *data)
     if (stream->first == NULL)
       stream->end = &stream->first;
     op_free (op);
+    fake_memory_guard ();
     pthread_cond_broadcast (&fake_changed);
   }
   stream->finished = true;
@@ -250,6 +271,7 @@ fake_stream_enqueue (fake_stream *stream, fake_op *op)
   op->next = NULL;
   *stream->end = op;
   stream->end = &op->next;
+  fake_memory_guard ();
   pthread_cond_signal (&stream->work);
 }
 
@@ -313,6 +335,7 @@ join_and_free (fake_stream *stream)
   pthread_mutex_unlock (&fake_lock);
   pthread_join (stream->thread, NULL);
   pthread_mutex_lock (&fake_lock);
+  fake_memory_detach (stream);
   pthread_cond_destroy (&stream->work);
   free (stream);
 }

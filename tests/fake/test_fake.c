@@ -3,8 +3,12 @@
  * only, the NULL stream's turns, staging of pageable memory, sticky errors, and misuse that
  * shows.  Calls the driver's functions by name, as any program does. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "engine/cuda_dl.h"
 #include "tests/engine/harness.h"
@@ -346,6 +350,116 @@ managed_memory_is_the_hosts_and_the_devices (void)
   scene_close (&self);
 }
 
+/* In a child, which the signal ends where the memory is not the host's now. */
+static bool
+host_can_read (cu_deviceptr memory)
+{
+  int status;
+  pid_t child = fork ();
+
+  CHECK (child >= 0);
+  if (child == 0) {
+    const struct rlimit no_core = { 0, 0 };
+
+    signal (SIGSEGV, SIG_DFL);
+    setrlimit (RLIMIT_CORE, &no_core);
+    for (unsigned i = 0; i < BYTES; i++)
+      (void) ((const volatile unsigned char *) (uintptr_t) memory)[i];
+    _exit (0);
+  }
+  CHECK_INT (waitpid (child, &status, 0), child);
+  if (WIFEXITED (status) && WEXITSTATUS (status) == 0)
+    return true;
+  CHECK (WIFSIGNALED (status) && WTERMSIG (status) == SIGSEGV);
+  return false;
+}
+
+static void
+managed_memory_is_kept_from_the_host_while_the_device_works (void)
+{
+  for (int concurrent = 0; concurrent < 2; concurrent++) {
+    cu_deviceptr managed;
+    scene self;
+
+    fake_setting ("ATTRIBUTE_89", concurrent);
+    scene_open (&self, CU_STREAM_NON_BLOCKING);
+    CHECK_INT (alloc_managed (&managed, BYTES, CU_MEM_ATTACH_GLOBAL), CU_SUCCESS);
+    CHECK (host_can_read (managed));
+    /* Work that has nothing to do with it. */
+    block_stream (self.streams[1]);
+    CHECK_INT (host_can_read (managed), concurrent);
+    CU (MemsetD8Async (managed, 7, BYTES, self.streams[0]));
+    CHECK_INT (stream_synchronize (self.streams[0]), CU_SUCCESS);
+    CHECK_INT (host_can_read (managed), concurrent);
+    open_way ();
+    CHECK_INT (stream_synchronize (self.streams[1]), CU_SUCCESS);
+    CHECK (host_can_read (managed));
+    CHECK_INT (((unsigned char *) (uintptr_t) managed)[BYTES - 1], 7);
+    CU (MemFree (managed));
+    CHECK (!host_can_read (managed));
+    scene_close (&self);
+  }
+}
+
+static void
+managed_memory_of_one_stream_waits_for_that_stream (void)
+{
+  cu_deviceptr managed;
+  scene self;
+
+  fake_setting ("ATTRIBUTE_89", 0);
+  scene_open (&self, CU_STREAM_NON_BLOCKING);
+  CHECK_INT (alloc_managed (&managed, BYTES, CU_MEM_ATTACH_HOST), CU_SUCCESS);
+  block_stream (self.streams[1]);
+  CHECK (host_can_read (managed));
+  CHECK_INT (cu->StreamAttachMemAsync (NULL, managed, 0, CU_MEM_ATTACH_SINGLE),
+      CU_ERROR_INVALID_VALUE);
+  CU (StreamAttachMemAsync (self.streams[0], managed, 0, CU_MEM_ATTACH_SINGLE));
+  CU (MemsetD8Async (managed, 7, BYTES, self.streams[0]));
+  CHECK_INT (stream_synchronize (self.streams[0]), CU_SUCCESS);
+  CHECK (host_can_read (managed));
+  CHECK_INT (((unsigned char *) (uintptr_t) managed)[BYTES - 1], 7);
+  open_way ();
+  CHECK_INT (stream_synchronize (self.streams[1]), CU_SUCCESS);
+  block_stream (self.streams[0]);
+  CHECK (!host_can_read (managed));
+  /* A stream that ends leaves it to whom it was first. */
+  CU (StreamDestroy (self.streams[0]));
+  CHECK (!host_can_read (managed));
+  open_way ();
+  fake->wait_idle ();
+  CU (StreamCreate (&self.streams[0], CU_STREAM_NON_BLOCKING));
+  block_stream (self.streams[0]);
+  CHECK (host_can_read (managed));
+  open_way ();
+  CU (MemFree (managed));
+  scene_close (&self);
+}
+
+static void
+work_on_managed_memory_of_others_fails (void)
+{
+  for (int attached = 0; attached < 2; attached++) {
+    cu_deviceptr managed;
+    scene self;
+
+    fake_setting ("ATTRIBUTE_89", 0);
+    scene_open (&self, CU_STREAM_NON_BLOCKING);
+    fake_setting ("ABORT", 0);
+    CHECK_INT (alloc_managed (&managed, BYTES, CU_MEM_ATTACH_HOST), CU_SUCCESS);
+    if (attached) {
+      CU (StreamAttachMemAsync (self.streams[1], managed, 0, CU_MEM_ATTACH_SINGLE));
+      CHECK_INT (stream_synchronize (self.streams[1]), CU_SUCCESS);
+    }
+    CU (MemsetD8Async (managed, 7, BYTES, self.streams[0]));
+    CHECK_INT (stream_synchronize (self.streams[0]), 700);
+    CHECK_INT (fake_counters ().misuse, 1);
+    cu->MemFree (managed);
+    scene_close (&self);
+    fake->reset ();
+  }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -363,6 +477,11 @@ main (int argc, char **argv)
     {"what_is_left_in_a_context_is_counted", what_is_left_in_a_context_is_counted},
     {"misuse_shows", misuse_shows},
     {"managed_memory_is_the_hosts_and_the_devices", managed_memory_is_the_hosts_and_the_devices},
+    {"managed_memory_is_kept_from_the_host_while_the_device_works",
+        managed_memory_is_kept_from_the_host_while_the_device_works},
+    {"managed_memory_of_one_stream_waits_for_that_stream",
+        managed_memory_of_one_stream_waits_for_that_stream},
+    {"work_on_managed_memory_of_others_fails", work_on_managed_memory_of_others_fails},
     {NULL}
   };
 

@@ -45,6 +45,7 @@ resolve (const place *side, size_t width, size_t height, unsigned char **data, f
     return CU_ERROR_INVALID_VALUE;
   switch (fake_host_memory (*data, extent, range)) {
     case FAKE_PINNED:
+      *data = (*range)->reached + (*data - (*range)->data);
       return CU_SUCCESS;
     case FAKE_PAGEABLE:
       *pageable = true;
@@ -313,7 +314,11 @@ map_frame (csfk_frame *frame, const csfk_kernel *kernel, fake_range **ranges)
   ranges += 2 * CSFK_MAX_PLANES;
   return map_memory (&frame->state, state, &ranges[0])
       && map_memory (&frame->workspace, workspace, &ranges[1])
-      && map_memory ((void **) &frame->regions, regions, &ranges[2]);
+      && map_memory ((void **) &frame->regions, regions, &ranges[2])
+      && map_memory ((void **) &frame->records.data,
+          (size_t) frame->records.capacity * frame->records.record_size, &ranges[3])
+      && map_memory ((void **) &frame->records.count, frame->records.data == NULL ? 0 :
+          sizeof (unsigned), &ranges[4]);
 }
 
 /* The argument buffer, however it was given; NULL when it cannot be found or is too short. */
@@ -360,7 +365,7 @@ cuLaunchKernel (cu_function handle, unsigned grid_x, unsigned grid_y, unsigned g
     return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
             "launch of %ux%ux%u blocks of %ux%ux%u threads with %u bytes", grid_x, grid_y, grid_z,
             block_x, block_y, block_z, shared_bytes));
-  params_size = function->is_part ? 0 : function->kernel->params_size;
+  params_size = function->is_part && !function->collects ? 0 : function->kernel->params_size;
   arguments = find_arguments (params, extra, sizeof (csfk_frame) + params_size);
   if (arguments == NULL)
     return fake_call_end (&call, fake_misuse (CU_ERROR_INVALID_VALUE,
@@ -373,6 +378,7 @@ cuLaunchKernel (cu_function handle, unsigned grid_x, unsigned grid_y, unsigned g
   op->kernel = function->kernel;
   op->module = function->module;
   op->does_nothing = function->is_part;
+  op->collects = function->collects;
   if (!map_frame (&op->frame, op->kernel, op->ranges)) {
     fake_misuse (FAKE_ERROR_ILLEGAL_ADDRESS,
         "launch of %s on what is not in device memory", function->name);

@@ -1,6 +1,7 @@
-/* Times every kernel: on the GPU in bytes moved a second beside a device-to-device copy of the same run,
- * on the CPU in nanoseconds an output pixel of one thread.  Knows the kernels' contract, the device, and
- * of some kernels which parameters and sizes are worth a figure. */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Times every kernel, with the pass that appends its records: on the GPU in bytes moved a second beside a
+ * device-to-device copy of the same run, on the CPU in nanoseconds an output pixel of one thread.  Knows the
+ * kernels' contract, the device, and of some kernels which parameters and sizes are worth a figure. */
 #include "check.h"
 
 #include <stdio.h>
@@ -16,7 +17,9 @@ enum
   N_REGIONS = 4,
   REGION_SIDE = 200,
   MAX_SETTINGS = 5,
-  GATE_COPIES = 16
+  GATE_COPIES = 32,
+  /* Pictures made for a number of corners have a bright dot in some of their squares of this size. */
+  DOT_SQUARE = 8
 };
 
 /* Frames are used in turn, in and out together this many bytes, so that the last use of one has
@@ -44,25 +47,30 @@ typedef struct bench_variant
   /* 0: all formats, the two sizes, the output like the input. */
   int in_format, in_width, in_height;
   int out_format, out_width, out_height;
+  unsigned n_records;           /* of a picture made for it; 0: random content */
 } bench_variant;
 
 #define BALANCE {"brightness", NULL, 0.1}, {"contrast", NULL, 1.2}, {"saturation", NULL, 1.3}, \
     {"hue", NULL, 0.1}
 #define SCALE(suffix, from, from_width, from_height, to, to_width, to_height) \
   {"convertscale", suffix "/method=bilinear", {{"method", "bilinear", 0}}, CSFK_FORMAT_##from, \
-      from_width, from_height, CSFK_FORMAT_##to, to_width, to_height}, \
+      from_width, from_height, CSFK_FORMAT_##to, to_width, to_height, 0}, \
   {"convertscale", suffix "/method=bicubic", {{"method", "bicubic", 0}}, CSFK_FORMAT_##from, \
-      from_width, from_height, CSFK_FORMAT_##to, to_width, to_height}
+      from_width, from_height, CSFK_FORMAT_##to, to_width, to_height, 0}
 
 static const bench_variant variants[] = {
   /* With nothing but gamma away from its default there would be less to do. */
-  {"videobalance", "/gamma=1", {BALANCE, {"gamma", NULL, 1}}, 0, 0, 0, 0, 0, 0},
-  {"videobalance", "/gamma=1.2", {BALANCE, {"gamma", NULL, 1.2}}, 0, 0, 0, 0, 0, 0},
+  {"videobalance", "/gamma=1", {BALANCE, {"gamma", NULL, 1}}, 0, 0, 0, 0, 0, 0, 0},
+  {"videobalance", "/gamma=1.2", {BALANCE, {"gamma", NULL, 1.2}}, 0, 0, 0, 0, 0, 0, 0},
   SCALE ("/to=RGBA", NV12, 3840, 2160, RGBA, 3840, 2160),
   SCALE ("/to=NV12", RGBA, 3840, 2160, NV12, 3840, 2160),
   SCALE ("/to=1920x1080", NV12, 3840, 2160, NV12, 1920, 1080),
   SCALE ("/to=1920x1080", RGBA, 3840, 2160, RGBA, 1920, 1080),
   SCALE ("/to=3840x2160", NV12, 1920, 1080, NV12, 3840, 2160),
+  /* Noise is full of corners, which no camera's picture is. */
+  {"cornerdetect", "/records=5000", {{0}}, 0, 0, 0, 0, 0, 0, 5000},
+  {"cornerdetect", "/records=100000", {{0}}, CSFK_FORMAT_NV12, 3840, 2160, CSFK_FORMAT_NV12, 3840, 2160,
+      100000},
 };
 
 typedef struct bench_size
@@ -80,6 +88,7 @@ typedef struct bench_case
   unsigned char params[CSFK_MAX_PARAMS] __attribute__ ((aligned (8)));
   csfk_region regions[N_REGIONS];
   int n_regions;
+  unsigned n_records;           /* see bench_variant */
 } bench_case;
 
 static void
@@ -132,8 +141,38 @@ make_case (bench_case *self, const csfk_kernel *kernel, const bench_variant *var
     csfk_image_init (&self->out, variant->out_format, variant->out_width, variant->out_height);
   choose_settings (kernel, variant, self->params);
   self->n_regions = place_regions (kernel, &self->in, self->regions);
+  self->n_records = variant->n_records;
   snprintf (self->name, sizeof self->name, "%s/%dx%d/%s%s", kernel->name, self->in.width,
       self->in.height, csfk_format_get_info (in_format)->name, variant->suffix);
+}
+
+/* n dots on a grey ground with a little noise, each of which is a corner and nothing else is. */
+static void
+paint_dots (const csfk_image *image, unsigned n)
+{
+  const csfk_plane *plane = &image->plane[0];
+  const size_t pixel_bytes = (size_t) csfk_format_get_info (image->format)->pixel_bytes;
+  const size_t columns = (size_t) image->width / DOT_SQUARE;
+  const size_t n_squares = columns * ((size_t) image->height / DOT_SQUARE);
+
+  for (int y = 0; y < plane->rows; y++)
+    for (int x = 0; x < plane->row_bytes; x++)
+      plane->data[(size_t) y * (size_t) plane->stride + (size_t) x] =
+          (unsigned char) (64 + check_random () % 16);
+  for (size_t i = 0; i < n; i++) {
+    size_t square = i * n_squares / n;
+    size_t x = square % columns * DOT_SQUARE + DOT_SQUARE / 2;
+    size_t y = square / columns * DOT_SQUARE + DOT_SQUARE / 2;
+
+    memset (plane->data + y * (size_t) plane->stride + x * pixel_bytes, 200, pixel_bytes);
+  }
+}
+
+static void
+check_count (const bench_case *one, unsigned count)
+{
+  if (one->n_records > 0 && count != one->n_records)
+    check_fail ("%s has %u records", one->name, count);
 }
 
 typedef void (*case_function) (void *data, const bench_case * one);
@@ -184,6 +223,9 @@ typedef struct frame_ring
   int n_frames, n_streams;
   unsigned state_frames;
   cu_deviceptr workspace[DEVICE_STREAMS];
+  /* Each stream's, and its counter behind them. */
+  cu_deviceptr records[DEVICE_STREAMS];
+  unsigned capacity;
 } frame_ring;
 
 typedef struct big_copy
@@ -219,11 +261,25 @@ time_median (gpu *device, const big_copy *gate, void (*work) (void *data), void 
   return times[RUNS / 2];
 }
 
-/* The streams take the frames in turn, as the element's do; with state there is one stream, for its
- * frames follow one another whatever their streams. */
+static csfk_records
+get_records (const frame_ring *self, int stream)
+{
+  const unsigned size = self->one->kernel->record_size;
+  const cu_deviceptr memory = self->records[stream];
+
+  return (csfk_records) {
+    .data = (unsigned char *) (uintptr_t) memory,.capacity = self->capacity,.record_size = size,
+    .count = (unsigned *) (uintptr_t) (memory + (size_t) self->capacity * size)
+  };
+}
+
+/* The streams take the frames in turn, as the element's do; with state and without records there is one
+ * stream, for its frames follow one another whatever their streams.  With both, what appends the records may
+ * meet the next frame. */
 static void
 run_rotation (void *data)
 {
+  const csfk_kernel *kernel = ((frame_ring *) data)->one->kernel;
   frame_ring *self = data;
 
   for (int i = 0; i < self->n_frames; i++) {
@@ -234,7 +290,17 @@ run_rotation (void *data)
       frame.state_frames = self->state_frames++;
     frame.workspace = (void *) (uintptr_t) self->workspace[stream];
     device_use_stream (self->device, stream);
-    device_enqueue (self->device, self->one->kernel, &frame, self->one->params,
+    device_enqueue (self->device, kernel, &frame, self->one->params,
+        self->one->n_regions > 0 ? self->one->regions : NULL);
+    if (kernel->record_size == 0)
+      continue;
+    if (frame.state) {
+      device_use_stream (self->device, (i + 1) % self->n_streams);
+      device_wait_for (self->device, stream);
+      device_use_stream (self->device, stream);
+    }
+    frame.records = get_records (self, stream);
+    device_emit (self->device, kernel, &frame, self->one->params,
         self->one->n_regions > 0 ? self->one->regions : NULL);
   }
 }
@@ -337,6 +403,50 @@ open_case (const bench_case *one)
   return instance;
 }
 
+/* Makes room for as many records as the first frame has, and some more. */
+static void
+make_record_room (frame_ring *ring)
+{
+  const csfk_kernel *kernel = ring->one->kernel;
+  const int n_frames = ring->n_frames;
+  unsigned count = 0;
+
+  if (kernel->record_size == 0)
+    return;
+  ring->records[0] = alloc_zeroed (ring->device, sizeof (unsigned));
+  ring->n_frames = 1;
+  run_rotation (ring);
+  device_use_stream (ring->device, 0);
+  device_finish (ring->device);
+  device_download (ring->device, &count, ring->records[0], sizeof count);
+  device_free (ring->device, ring->records[0]);
+  check_count (ring->one, count);
+  ring->n_frames = n_frames;
+  ring->capacity = count + count / 4 + 1;
+  for (int i = 0; i < ring->n_streams; i++)
+    ring->records[i] = alloc_zeroed (ring->device,
+        (size_t) ring->capacity * kernel->record_size + sizeof count);
+}
+
+static void
+upload_dots (const frame_ring *ring)
+{
+  for (int i = 0; i < ring->n_frames; i++) {
+    const csfk_image *to = &ring->frames[i].in;
+    csfk_image image = *to;
+    const size_t size = csfk_image_place (&image, NULL, 256);
+    unsigned char *memory = malloc (size);
+
+    if (!memory)
+      check_fail ("out of memory");
+    memset (memory, 128, size);
+    csfk_image_place (&image, memory, 256);
+    paint_dots (&image, ring->one->n_records);
+    device_upload (ring->device, (cu_deviceptr) (uintptr_t) to->plane[0].data, memory, size);
+    free (memory);
+  }
+}
+
 /* GB/s of the useful bytes. */
 static double
 measure_kernel (gpu *device, const bench_case *one, cu_deviceptr memory, const big_copy *gate)
@@ -350,7 +460,8 @@ measure_kernel (gpu *device, const bench_case *one, cu_deviceptr memory, const b
   void *instance = open_case (one);
   double rate;
 
-  ring = (frame_ring) {.device = device,.one = one,.n_streams = state ? 1 : DEVICE_STREAMS };
+  ring = (frame_ring) {.device = device,.one = one };
+  ring.n_streams = state && kernel->record_size == 0 ? 1 : DEVICE_STREAMS;
   ring.n_frames = (int) (rotation_bytes / (in_size + out_size));
   if (ring.n_frames > MAX_FRAMES)
     ring.n_frames = MAX_FRAMES;
@@ -370,11 +481,19 @@ measure_kernel (gpu *device, const bench_case *one, cu_deviceptr memory, const b
     frame->n_regions = one->n_regions;
     frame->instance = instance;
   }
+  if (one->n_records > 0)
+    upload_dots (&ring);
+  make_record_room (&ring);
   rate = get_useful_bytes (one) * ring.n_frames / time_median (device, gate, run_rotation, &ring)
       / 1e6;
 
   for (int i = 0; i < ring.n_streams && workspace_size > 0; i++)
     device_free (device, ring.workspace[i]);
+  for (int i = 0; i < ring.n_streams && kernel->record_size > 0; i++)
+    device_free (device, ring.records[i]);
+  /* The next case has random content again. */
+  if (one->n_records > 0)
+    fill_device (device, memory, rotation_bytes);
   if (state)
     device_free (device, state);
   device_free (device, regions);
@@ -384,6 +503,27 @@ measure_kernel (gpu *device, const bench_case *one, cu_deviceptr memory, const b
 }
 
 /* ---- the CPU --------------------------------------------------------------------------------- */
+
+/* One frame with its records, for which there is room from the second on. */
+static void
+run_cpu (const bench_case *one, csfk_frame *frame)
+{
+  const csfk_kernel *kernel = one->kernel;
+  unsigned count = 0;
+
+  kernel->process (frame, one->params);
+  if (kernel->record_size == 0)
+    return;
+  frame->records.count = &count;
+  kernel->collect (frame, one->params);
+  if (frame->records.capacity >= count)
+    return;
+  check_count (one, count);
+  frame->records.data = realloc (frame->records.data, (size_t) count * kernel->record_size);
+  frame->records.capacity = count;
+  if (!frame->records.data)
+    check_fail ("out of memory");
+}
 
 /* Nanoseconds of one thread for an output pixel. */
 static double
@@ -401,15 +541,18 @@ measure_cpu (const bench_case *one)
   block_init (&workspace, get_workspace_size (kernel, &one->in, &one->out));
   if (state.size > 0)
     memset (state.data, 0, state.size);
+  if (one->n_records > 0)
+    paint_dots (&in.image, one->n_records);
   frame.in = in.image;
   frame.out = out.image;
+  frame.records.record_size = kernel->record_size;
   frame.state = state.data;
   frame.workspace = workspace.data;
   frame.instance = open_case (one);
   for (int i = 0; i < CPU_RUNS; i++) {
     double start = check_now (), took;
 
-    kernel->process (&frame, one->params);
+    run_cpu (one, &frame);
     took = check_now () - start;
     if (took < best)
       best = took;
@@ -417,6 +560,7 @@ measure_cpu (const bench_case *one)
   }
   if (kernel->close)
     kernel->close (frame.instance);
+  free (frame.records.data);
   block_finish (&workspace);
   block_finish (&state);
   picture_finish (&in);

@@ -84,6 +84,40 @@ void block_finish (guarded_block * block);
 /* Of the block's memory, or of what became of a copy of it. */
 bool block_is_intact (const guarded_block * block, const unsigned char *memory);
 
+/* ---- records ------------------------------------------------------------------------------- */
+
+/* Memory that a pass appends to, of random bytes and with canaries round it. */
+typedef struct record_room
+{
+  guarded_block block;          /* of `capacity` records, of one that must stay what it is when that is 0 */
+  unsigned char *before;        /* the block's data */
+  unsigned capacity, record_size;
+} record_room;
+
+void room_init (record_room * room, const csfk_kernel * kernel, unsigned capacity);
+void room_finish (record_room * room);
+/* What a pass did wrong that counted `count` records and should have counted `expected`, or NULL.  memory:
+ * the block's, or a copy of what became of it. */
+const char *room_check (const record_room * room, const unsigned char *memory, unsigned count,
+    unsigned expected);
+
+/* Some records in the order of their bytes. */
+typedef struct record_set
+{
+  unsigned char *data;
+  unsigned n, record_size;
+} record_set;
+
+/* Copies n records; record_size and n may be 0. */
+void records_init (record_set * set, unsigned record_size, const unsigned char *data, unsigned n);
+/* After something was written to its data. */
+void records_sort (record_set * set);
+void records_finish (record_set * set);
+/* Each of `some` is in `all`, one that is there twice, twice.  why: text about the first that is not. */
+bool records_are_among (const record_set * some, const record_set * all, char *why, size_t why_size);
+bool records_are_same (const record_set * got, const record_set * expected, char *why,
+    size_t why_size);
+
 /* ---- models ---------------------------------------------------------------------------------- */
 
 typedef enum component_kind
@@ -139,6 +173,11 @@ typedef struct kernel_model
   /* What the kernel must write at a place of the output, as model_get_raw would read it. */
   int (*sample) (const csfk_frame * frame, const void *params, void *memory,
       const channel * component, int x, int y);
+
+  /* For a kernel with records: writes those it must append for this frame, in any order and at most `room`,
+   * and returns how many there are.  Compared as a set, byte for byte. */
+  unsigned (*records) (const csfk_frame * frame, const void *params, void *memory, void *records,
+      unsigned room);
 } kernel_model;
 
 extern const kernel_model *const kernel_models[];       /* ended by NULL */
@@ -180,7 +219,7 @@ enum
 
 typedef struct tally
 {
-  unsigned frames, samples, device_frames;
+  unsigned frames, samples, device_frames, records;
 } tally;
 
 typedef struct gpu gpu;
@@ -220,11 +259,15 @@ void device_finish (gpu * device);
 /* Both of these block. */
 void device_upload (gpu * device, cu_deviceptr to, const void *from, size_t size);
 void device_download (gpu * device, void *to, cu_deviceptr from, size_t size);
-/* These three do not; `from` of the first stays until device_finish(). */
+/* None of these does; `from` of the first stays until device_finish(). */
 void device_send (gpu * device, cu_deviceptr to, const void *from, size_t size);
 void device_copy (gpu * device, cu_deviceptr to, cu_deviceptr from, size_t size);
+void device_clear (gpu * device, cu_deviceptr memory, size_t size);
 /* The loaded kernel, on a frame whose pointers are the device's; regions: the same in host memory. */
 void device_enqueue (gpu * device, const csfk_kernel * kernel, const csfk_frame * frame,
+    const void *params, const csfk_region * regions);
+/* The pass that appends its records, on a frame that was enqueued; clears the counter first. */
+void device_emit (gpu * device, const csfk_kernel * kernel, const csfk_frame * frame,
     const void *params, const csfk_region * regions);
 
 /* Milliseconds of device time from stream 0's place now until all streams have done what `work`, called

@@ -267,7 +267,7 @@ check_kernel (gpu *device, const csfk_kernel *kernel, const kernel_model *model,
 static void
 check_toy (gpu *device, const csfk_kernel *kernel, const kernel_model *model)
 {
-  tally totals = { 0, 0, 0 };
+  tally totals = { 0, 0, 0, 0 };
 
   check_kernel (device, kernel, model, &totals);
 }
@@ -334,7 +334,7 @@ parse_options (int argc, char **argv)
 static void
 check_all (gpu *device, const settings *options)
 {
-  tally totals = { 0, 0, 0 };
+  tally totals = { 0, 0, 0, 0 };
 
   if (!device)
     check_helpers ();
@@ -358,7 +358,8 @@ check_all (gpu *device, const settings *options)
   if (device)
     printf ("ok: %u frames on the GPU equal the CPU's\n", totals.device_frames);
   else
-    printf ("ok: %u frames, %u samples compared with the models\n", totals.frames, totals.samples);
+    printf ("ok: %u frames, %u samples and %u records compared with the models\n", totals.frames,
+        totals.samples, totals.records);
 }
 
 int

@@ -271,8 +271,14 @@ device_copy (gpu *self, cu_deviceptr to, cu_deviceptr from, size_t size)
 }
 
 void
-device_enqueue (gpu *self, const csfk_kernel *kernel, const csfk_frame *frame, const void *params,
-    const csfk_region *regions)
+device_clear (gpu *self, cu_deviceptr memory, size_t size)
+{
+  require (self, self->cu->MemsetD8Async (memory, 0, size, get_stream (self)), "cuMemsetD8Async");
+}
+
+/* The kernel and the stream that the launcher works for. */
+static csfk_launcher *
+prepare_launcher (gpu *self, const csfk_kernel *kernel, const csfk_region *regions)
 {
   self->current = NULL;
   for (int i = 0; i < self->n_modules; i++)
@@ -282,7 +288,24 @@ device_enqueue (gpu *self, const csfk_kernel *kernel, const csfk_frame *frame, c
     check_fail ("%s was not loaded", kernel->name);
   self->launcher.stream = get_stream (self);
   self->launcher.regions = regions;
-  require (self, kernel->enqueue (frame, params, &self->launcher), kernel->name);
+  return &self->launcher;
+}
+
+void
+device_enqueue (gpu *self, const csfk_kernel *kernel, const csfk_frame *frame, const void *params,
+    const csfk_region *regions)
+{
+  require (self, kernel->enqueue (frame, params, prepare_launcher (self, kernel, regions)),
+      kernel->name);
+}
+
+void
+device_emit (gpu *self, const csfk_kernel *kernel, const csfk_frame *frame, const void *params,
+    const csfk_region *regions)
+{
+  device_clear (self, (cu_deviceptr) (uintptr_t) frame->records.count, sizeof (unsigned));
+  require (self, kernel->emit (frame, params, prepare_launcher (self, kernel, regions)),
+      kernel->name);
 }
 
 double

@@ -317,6 +317,23 @@ check_memory_of (const csfk_kernel *kernel, const kernel_model *model)
 }
 
 static void
+check_records_of (const csfk_kernel *kernel, const kernel_model *model)
+{
+  const bool has = kernel->record_size > 0;
+
+  expect (kernel, !kernel->collect == !has && !kernel->emit == !has && !model->records == !has,
+      "records without a pass that appends them or without a model of them, or such of none");
+  expect (kernel, !has || (kernel->record_name && kernel->record_name[0]), "records without a name");
+  expect (kernel, kernel->record_size % 4 == 0, "the size of a record");
+  expect (kernel, kernel->record_kind >= CSFK_RECORD_OTHER && kernel->record_kind <= CSFK_RECORD_POINT
+      && (kernel->record_kind != CSFK_RECORD_OBJECT || kernel->record_size == sizeof (csfk_object))
+      && (kernel->record_kind != CSFK_RECORD_POINT || kernel->record_size == sizeof (csfk_point)),
+      "the kind of its records");
+  expect (kernel, !kernel->labels || kernel->record_kind == CSFK_RECORD_OBJECT,
+      "labels of what is no object");
+}
+
+static void
 check_entry (const csfk_kernel *kernel)
 {
   const kernel_model *model = model_find (kernel->name);
@@ -334,6 +351,7 @@ check_entry (const csfk_kernel *kernel)
   expect (kernel, model != NULL, "it has no model in tests/kernels");
   check_params_of (kernel);
   check_memory_of (kernel, model);
+  check_records_of (kernel, model);
 }
 
 static void

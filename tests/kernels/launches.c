@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What enqueue() gives to the driver, seen by a launcher that only looks: names, order, limits, and an
- * argument that begins with the frame and goes on with the parameters.  No memory is behind the frame,
- * so it may have any size.  Knows the kernels' contract only. */
+/* What enqueue() and emit() give to the driver, seen by a launcher that only looks: names, order, limits, and
+ * an argument that begins with the frame and goes on with the parameters.  No memory is behind the frame, so
+ * it may have any size.  Knows the kernels' contract only. */
 #include "check.h"
 
 #include <string.h>
 
-/* The fake driver runs process() where csfk_NAME is launched, and nothing where csfk_NAME_part is. */
+/* The fake driver runs process() where csfk_NAME is launched, collect() where csfk_NAME_emit is, and nothing
+ * where csfk_NAME_part is. */
 typedef struct watcher
 {
   csfk_launcher launcher;       /* first: watch() finds the rest from it */
   const kernel_trial *trial;
   csfk_frame frame;
   int n_launches, fail_at;      /* the launch that fails, from 1; 0: none */
-  bool finished;                /* the kernel's own function was launched */
+  bool emits;                   /* emit() is under way, not enqueue() */
+  bool finished;                /* the function that comes last was launched */
 } watcher;
 
 enum
@@ -56,7 +58,10 @@ static bool
 is_same_memory (const csfk_frame *a, const csfk_frame *b)
 {
   return a->state == b->state && a->workspace == b->workspace && a->regions == b->regions
-      && a->n_regions == b->n_regions && a->state_frames == b->state_frames;
+      && a->n_regions == b->n_regions && a->state_frames == b->state_frames
+      && a->records.data == b->records.data && a->records.count == b->records.count
+      && a->records.capacity == b->records.capacity
+      && a->records.record_size == b->records.record_size;
 }
 
 /* The fields that a user sets; what lies between fields may differ. */
@@ -89,10 +94,12 @@ watch (csfk_launcher *launcher, const char *symbol, csfk_dim grid, csfk_dim bloc
   const size_t length = strlen (kernel->name);
   const bool named = strncmp (symbol, "csfk_", 5) == 0
       && strncmp (symbol + 5, kernel->name, length) == 0;
-  const char end = named ? symbol[5 + length] : '?';
+  const char *end = named ? symbol + 5 + length : "?";
+  const char *last = self->emits ? "_emit" : "";
 
-  expect (self, end == '\0' || end == '_', symbol, "is of no csfk_ and the kernel's name");
-  expect (self, !self->finished, symbol, "comes after the kernel's own function");
+  expect (self, *end == '\0' || *end == '_', symbol, "is of no csfk_ and the kernel's name");
+  expect (self, strcmp (end, self->emits ? "" : "_emit") != 0, symbol, "is of the other pass");
+  expect (self, !self->finished, symbol, "comes after the function that is the last");
   expect (self, self->fail_at == 0 || self->n_launches < self->fail_at, symbol,
       "comes after one that failed");
   expect (self, ++self->n_launches <= MAX_LAUNCHES, symbol, "is one of too many");
@@ -106,7 +113,7 @@ watch (csfk_launcher *launcher, const char *symbol, csfk_dim grid, csfk_dim bloc
   expect (self, args_size >= sizeof *frame && args_size <= MAX_ARGS, symbol,
       "has an argument without a frame, or of more than 4 KiB");
 
-  if (end == '\0') {
+  if (strcmp (end, last) == 0) {
     self->finished = true;
     expect (self, is_same_picture (&frame->in, &self->frame.in)
         && is_same_picture (&frame->out, &self->frame.out), symbol, "is given other pictures");
@@ -162,6 +169,35 @@ make_frame (watcher *self, csfk_region *regions)
   frame->n_regions = model_choose_regions (kernel, trial->model, &in, regions);
   if (frame->n_regions > 0)
     frame->regions = (const csfk_region *) (get_nowhere () & ~(uintptr_t) 255);
+  if (kernel->record_size > 0)
+    frame->records = (csfk_records) {
+      .data = (unsigned char *) (get_nowhere () & ~(uintptr_t) 255),
+      .count = (unsigned *) (get_nowhere () & ~(uintptr_t) 255),
+      .capacity = (unsigned) check_random_in (1, 1000),.record_size = kernel->record_size
+    };
+}
+
+/* enqueue() or emit(), and again with each of its launches failing. */
+static void
+check_pass (watcher *self, int (*pass) (const csfk_frame *, const void *, csfk_launcher *),
+    bool emits)
+{
+  const kernel_trial *trial = self->trial;
+  const char *name = emits ? "the last of emit()" : "itself";
+  int n_launches;
+
+  self->emits = emits;
+  self->n_launches = self->fail_at = 0;
+  self->finished = false;
+  expect (self, pass (&self->frame, trial->params, &self->launcher) == 0 && self->finished, name,
+      "did not happen");
+  n_launches = self->n_launches;
+  for (self->fail_at = 1; self->fail_at <= n_launches; self->fail_at++) {
+    self->n_launches = 0;
+    self->finished = false;
+    expect (self, pass (&self->frame, trial->params, &self->launcher) == WATCHER_ERROR, name,
+        "failed, and that was not returned");
+  }
 }
 
 void
@@ -171,7 +207,6 @@ trial_check_launches (const kernel_trial *trial)
   csfk_region regions[CHECK_MAX_REGIONS];
   char reason[256] = "";
   watcher self = { .trial = trial };
-  int n_launches;
 
   make_frame (&self, regions);
   self.launcher.launch = watch;
@@ -182,15 +217,9 @@ trial_check_launches (const kernel_trial *trial)
     if (kernel->open (kernel, &in, &out, &self.frame.instance, reason, sizeof reason) != 0)
       check_fail ("%s: open() failed: %s", kernel->name, reason);
   }
-  expect (&self, kernel->enqueue (&self.frame, trial->params, &self.launcher) == 0
-      && self.finished, kernel->name, "itself did not happen");
-  n_launches = self.n_launches;
-  for (self.fail_at = 1; self.fail_at <= n_launches; self.fail_at++) {
-    self.n_launches = 0;
-    self.finished = false;
-    expect (&self, kernel->enqueue (&self.frame, trial->params, &self.launcher) == WATCHER_ERROR,
-        kernel->name, "failed, and enqueue() did not return that");
-  }
+  check_pass (&self, kernel->enqueue, false);
+  if (kernel->record_size > 0)
+    check_pass (&self, kernel->emit, true);
   if (kernel->close)
     kernel->close (self.frame.instance);
 }

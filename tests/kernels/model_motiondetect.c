@@ -129,6 +129,18 @@ prepare (const csfk_frame *frame, const void *params, void **memory)
   learn (frame, params, past);
 }
 
+static bool
+moves (const csfk_image *image, const csfk_motiondetect_params *params, const history *past, int x,
+    int y)
+{
+  int votes = 0;
+
+  for (int dy = -1; dy <= 1; dy++)
+    for (int dx = -1; dx <= 1; dx++)
+      votes += seems_to_move (image, params, past, x + dx, y + dy);
+  return votes >= 5;
+}
+
 static int
 sample (const csfk_frame *frame, const void *data, void *memory, const channel *component, int x,
     int y)
@@ -136,19 +148,142 @@ sample (const csfk_frame *frame, const void *data, void *memory, const channel *
   const csfk_motiondetect_params *params = data;
   const csfk_image *in = &frame->in;
   const int step = in->format == CSFK_FORMAT_P010_10LE ? 4 : 1;
-  int votes = 0;
+  bool white;
 
   if (params->show == CSFK_MOTIONDETECT_FRAME || component->kind == COMPONENT_ALPHA ||
       component->kind == COMPONENT_UNUSED)
     return model_get_raw (in, component, x, y);
   if (component->kind == COMPONENT_CHROMA)
     return model_to_raw (in, 128 * step);
-  for (int dy = -1; dy <= 1; dy++)
-    for (int dx = -1; dx <= 1; dx++)
-      votes += seems_to_move (in, params, memory, x + dx, y + dy);
+  white = moves (in, params, memory, x, y);
   if (in->range == CSFK_RANGE_LIMITED)
-    return model_to_raw (in, (votes >= 5 ? 235 : 16) * step);
-  return model_to_raw (in, votes >= 5 ? 256 * step - 1 : 0);
+    return model_to_raw (in, (white ? 235 : 16) * step);
+  return model_to_raw (in, white ? 256 * step - 1 : 0);
+}
+
+/* ---- regions --------------------------------------------------------------------------------- */
+
+/* The cells of a picture, by the number of the region that they are found to be of, 0 for those
+ * that are still; and which of the picture's pixels move. */
+typedef struct region_map
+{
+  int side, columns, rows;
+  int *regions;
+  bool *moving;
+} region_map;
+
+static int
+get_region (const region_map *map, int column, int row)
+{
+  if (column < 0 || row < 0 || column >= map->columns || row >= map->rows)
+    return 0;
+  return map->regions[row * map->columns + column];
+}
+
+static bool
+cell_moves (const region_map *map, const csfk_image *in, int column, int row)
+{
+  int moving = 0;
+
+  for (int y = row * map->side; y < (row + 1) * map->side && y < in->height; y++)
+    for (int x = column * map->side; x < (column + 1) * map->side && x < in->width; x++)
+      moving += map->moving[(size_t) y * (size_t) in->width + (size_t) x];
+  return moving * 16 >= map->side * map->side;
+}
+
+/* Every moving cell takes the highest number round it, until nothing changes. */
+static void
+spread_numbers (region_map *map)
+{
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int i = 0; i < map->columns * map->rows; i++)
+      for (int k = 0; k < 9 && map->regions[i] > 0; k++) {
+        int other = get_region (map, i % map->columns + k % 3 - 1, i / map->columns + k / 3 - 1);
+
+        if (other <= map->regions[i])
+          continue;
+        map->regions[i] = other;
+        changed = true;
+      }
+  }
+}
+
+static region_map
+make_map (const csfk_image *in, const csfk_motiondetect_params *params, const history *past)
+{
+  region_map map = { .side = 8 };
+
+  while ((in->width + map.side - 1) / map.side * ((in->height + map.side - 1) / map.side) > 12288)
+    map.side *= 2;
+  map.columns = (in->width + map.side - 1) / map.side;
+  map.rows = (in->height + map.side - 1) / map.side;
+  map.regions = calloc ((size_t) map.columns * (size_t) map.rows, sizeof map.regions[0]);
+  map.moving = calloc ((size_t) in->width * (size_t) in->height, sizeof map.moving[0]);
+  if (!map.regions || !map.moving)
+    check_fail ("out of memory");
+  for (int y = 0; y < in->height; y++)
+    for (int x = 0; x < in->width; x++)
+      map.moving[(size_t) y * (size_t) in->width + (size_t) x] = moves (in, params, past, x, y);
+  for (int i = 0; i < map.columns * map.rows; i++)
+    if (cell_moves (&map, in, i % map.columns, i / map.columns))
+      map.regions[i] = i + 1;
+  spread_numbers (&map);
+  return map;
+}
+
+/* The region of this number; false: too small, or there is none. */
+static bool
+measure (const region_map *map, const csfk_image *in, int number, int least, csfk_object *object)
+{
+  int left = in->width, top = in->height, right = -1, bottom = -1, area = 0;
+
+  for (int y = 0; y < in->height; y++)
+    for (int x = 0; x < in->width; x++) {
+      if (!map->moving[(size_t) y * (size_t) in->width + (size_t) x] ||
+          get_region (map, x / map->side, y / map->side) != number)
+        continue;
+      left = x < left ? x : left;
+      right = x > right ? x : right;
+      top = y < top ? y : top;
+      bottom = y;
+      area++;
+    }
+  if (area == 0 || area < least)
+    return false;
+  *object = (csfk_object) {
+    .x = (float) left, .y = (float) top,
+    .width = (float) (right - left + 1), .height = (float) (bottom - top + 1),
+    .track_id = -1, .score = (float) area,
+  };
+  object->confidence = object->score / (object->width * object->height);
+  return true;
+}
+
+static unsigned
+records (const csfk_frame *frame, const void *data, void *memory, void *room_for, unsigned room)
+{
+  const csfk_motiondetect_params *params = data;
+  const csfk_image *in = &frame->in;
+  region_map map = make_map (in, params, memory);
+  const int least = params->min_area > 0 ? params->min_area
+      : (int) ((long) in->width * in->height / 400);
+  csfk_object *objects = room_for;
+  unsigned n = 0;
+
+  for (int i = 0; i < map.columns * map.rows; i++) {
+    csfk_object object;
+
+    /* The cell that had the number at first has it still. */
+    if (map.regions[i] != i + 1 || !measure (&map, in, i + 1, least, &object))
+      continue;
+    if (n < room)
+      objects[n] = object;
+    n++;
+  }
+  free (map.regions);
+  free (map.moving);
+  return n;
 }
 
 const kernel_model model_motiondetect = {
@@ -156,4 +291,5 @@ const kernel_model model_motiondetect = {
   .n_frames = 5,
   .prepare = prepare,
   .sample = sample,
+  .records = records,
 };

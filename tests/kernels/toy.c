@@ -38,6 +38,18 @@ typedef enum toy_fault
   FAULT_LAUNCH_PARAMS,
   FAULT_NO_INSTANCE,
   FAULT_THREADS,
+  FAULT_WRONG_RECORD,
+  FAULT_MISSING_RECORD,
+  FAULT_RECORD_TWICE,
+  FAULT_RECORD_BYTES,
+  FAULT_BEYOND_CAPACITY,
+  FAULT_NOT_COUNTED,
+  FAULT_COUNTS_ROOM,
+  FAULT_RECORDS_OF_STATE,
+  FAULT_RECORDS_ONCE,
+  FAULT_EMIT_WRITES,
+  FAULT_EMIT_ORDER,
+  FAULT_EMIT_RESULT,
   N_FAULTS
 } toy_fault;
 
@@ -71,6 +83,18 @@ static const fault_entry faults[N_FAULTS] = {
   [FAULT_LAUNCH_PARAMS] = {"lost parameters", false},
   [FAULT_NO_INSTANCE] = {"no instance", false},
   [FAULT_THREADS] = {"several threads", false},
+  [FAULT_WRONG_RECORD] = {"a wrong record", true},
+  [FAULT_MISSING_RECORD] = {"a missing record", true},
+  [FAULT_RECORD_TWICE] = {"a record twice", true},
+  [FAULT_RECORD_BYTES] = {"undefined bytes of a record", true},
+  [FAULT_BEYOND_CAPACITY] = {"a record beyond the capacity", true},
+  [FAULT_NOT_COUNTED] = {"a record that is not counted", true},
+  [FAULT_COUNTS_ROOM] = {"a count of what there was room for", true},
+  [FAULT_RECORDS_OF_STATE] = {"records that are read from the state", true},
+  [FAULT_RECORDS_ONCE] = {"records that can be appended only once", true},
+  [FAULT_EMIT_WRITES] = {"a write to the output with the records", true},
+  [FAULT_EMIT_ORDER] = {"a launch after the last of the records'", false},
+  [FAULT_EMIT_RESULT] = {"a lost launch failure of the records'", false},
 };
 
 static toy_fault chosen;
@@ -121,10 +145,23 @@ state_size (const csfk_kernel *kernel, const csfk_image *in, const csfk_image *o
   return (unsigned long) out->width * (unsigned long) out->height;
 }
 
+/* A row, and behind it an int for each row of the output: its record's sum. */
+static unsigned long
+get_sums_offset (const csfk_image *out)
+{
+  return ((unsigned long) out->width + 3) / 4 * 4;
+}
+
 static unsigned long
 workspace_size (const csfk_kernel *kernel, const csfk_image *in, const csfk_image *out)
 {
-  return (unsigned long) out->width;
+  return get_sums_offset (out) + sizeof (int) * (unsigned long) out->height;
+}
+
+static int *
+get_sums (const csfk_frame *frame)
+{
+  return (int *) ((unsigned char *) frame->workspace + get_sums_offset (&frame->out));
 }
 
 static int
@@ -221,6 +258,9 @@ process (const csfk_frame *frame, const void *params)
 
     make_row (frame, params, y, results, frame->state
         ? (unsigned char *) frame->state + (size_t) y * (size_t) frame->out.width : NULL);
+    get_sums (frame)[y] = 0;
+    for (int x = 0; x < frame->out.width; x++)
+      get_sums (frame)[y] += results[x];
     /* Now another thread has its chance, on one processor too. */
     if (has (FAULT_THREADS))
       sched_yield ();
@@ -229,6 +269,57 @@ process (const csfk_frame *frame, const void *params)
         if (!has (FAULT_UNDEFINED_BYTE) || c < 3)
           row[x * pitch + c] = (unsigned char) (results[x] + c);
   }
+}
+
+/* A record for each row whose sum is odd. */
+typedef struct toy_record
+{
+  int y, sum, state_frames;
+} toy_record;
+
+static void
+append_record (const csfk_frame *frame, toy_record content)
+{
+  const csfk_records *records = &frame->records;
+  toy_record *record;
+
+  if (has (FAULT_NOT_COUNTED) && content.y % 4 == 2) {
+    if (*records->count < records->capacity)
+      memcpy (records->data + *records->count * sizeof content, &content, sizeof content);
+    return;
+  }
+  if (has (FAULT_COUNTS_ROOM) && *records->count == records->capacity)
+    return;
+  record = csfk_append (records);
+  if (record)
+    memcpy (record, &content, has (FAULT_RECORD_BYTES) ? 8 : sizeof content);
+  else if (has (FAULT_BEYOND_CAPACITY))
+    memcpy (records->data + records->capacity * sizeof content, &content, sizeof content);
+}
+
+static void
+collect (const csfk_frame *frame, const void *params)
+{
+  int *sums = get_sums (frame);
+
+  for (int y = 0; y < frame->out.height; y++) {
+    toy_record content = { y, sums[y], (int) frame->state_frames };
+
+    if (sums[y] % 2 == 0 || (has (FAULT_MISSING_RECORD) && y == frame->out.height - 1))
+      continue;
+    if (has (FAULT_WRONG_RECORD) && y == 2)
+      content.sum += 2;
+    if (has (FAULT_RECORDS_OF_STATE) && frame->state)
+      content.sum += ((const unsigned char *) frame->state)[0] - ((unsigned char *)
+          frame->out.plane[0].data)[0];
+    append_record (frame, content);
+    if (has (FAULT_RECORD_TWICE) && y == 1)
+      append_record (frame, content);
+    if (has (FAULT_RECORDS_ONCE))
+      sums[y] = 0;
+  }
+  if (has (FAULT_EMIT_WRITES))
+    frame->out.plane[0].data[0]++;
 }
 
 typedef struct toy_args
@@ -256,6 +347,23 @@ enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
   return result;
 }
 
+static int
+emit (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+{
+  const csfk_dim block = { 64, 1, 1 }, grid = { 1, 1, 1 };
+  toy_args args = { *frame, {0} };
+  int result;
+
+  memcpy (&args.params, params, sizeof args.params);
+  result = launcher->launch (launcher, "csfk_toy_count", grid, block, 0, &args, sizeof args);
+  if (result != 0 && !has (FAULT_EMIT_RESULT))
+    return result;
+  result = launcher->launch (launcher, "csfk_toy_emit", grid, block, 0, &args, sizeof args);
+  if (result == 0 && has (FAULT_EMIT_ORDER))
+    result = launcher->launch (launcher, "csfk_toy_count", grid, block, 0, &args, sizeof args);
+  return result;
+}
+
 /* For a fake driver, which takes anything. */
 static const unsigned char no_code[] = "no device code";
 static const csfk_blob no_blob = {.data = no_code,.size = sizeof no_code };
@@ -277,6 +385,11 @@ static const csfk_kernel toy = {
   .resolve = resolve,
   .process = process,
   .enqueue = enqueue,
+  .record_size = sizeof (toy_record),
+  .record_kind = CSFK_RECORD_OTHER,
+  .record_name = "odd-row",
+  .collect = collect,
+  .emit = emit,
   .device_code = &no_blob,
 };
 
@@ -337,12 +450,37 @@ sample (const csfk_frame *frame, const void *params, void *memory, const channel
   return (((int *) memory)[y * frame->out.width + x] + component->offset) & 255;
 }
 
+/* values: of the output's pixels, as get_value() has them. */
+static unsigned
+list_records (const csfk_frame *frame, const int *values, void *records, unsigned room)
+{
+  unsigned n = 0;
+
+  for (int y = 0; y < frame->out.height; y++) {
+    toy_record record = { y, 0, (int) frame->state_frames };
+
+    for (int x = 0; x < frame->out.width; x++)
+      record.sum += values[y * frame->out.width + x];
+    if (record.sum % 2 == 1 && n++ < room)
+      ((toy_record *) records)[n - 1] = record;
+  }
+  return n;
+}
+
+static unsigned
+model_records (const csfk_frame *frame, const void *params, void *memory, void *records,
+    unsigned room)
+{
+  return list_records (frame, memory, records, room);
+}
+
 static const kernel_model toy_model = {
   .kernel = "toy",
   .n_frames = 5,
   .choose_output = choose_output,
   .prepare = prepare,
   .sample = sample,
+  .records = model_records,
 };
 
 /* The same without state, which threads need. */
@@ -353,10 +491,20 @@ sample_alone (const csfk_frame *frame, const void *params, void *memory, const c
   return (get_value (frame, params, NULL, x, y) + component->offset) & 255;
 }
 
+static void
+prepare_alone (const csfk_frame *frame, const void *params, void **memory)
+{
+  free (*memory);
+  *memory = NULL;
+  prepare (frame, params, memory);
+}
+
 static const kernel_model toy_model_alone = {
   .kernel = "toy",
   .choose_output = choose_output,
+  .prepare = prepare_alone,
   .sample = sample_alone,
+  .records = model_records,
 };
 
 /* ---- the proof ------------------------------------------------------------------------------- */

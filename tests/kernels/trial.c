@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A trial: a kernel on a sequence of random frames, the C path beside the model or the GPU beside the C
- * path, with canaries round all that may be written and garbage in all that is undefined.  Knows the
- * kernels' contract and the device. */
-#include "check.h"
+/* A trial: a kernel on a sequence of random frames, the C path beside the model, with canaries round all
+ * that may be written and garbage in all that is undefined.  Knows the kernels' contract. */
+#include "trial.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -12,7 +11,6 @@
 
 enum
 {
-  MAX_FRAMES = 32,
   /* Up to this many samples of a component are all compared with the model, of more a random
    * choice. */
   ALL_SAMPLES = 2048,
@@ -23,25 +21,6 @@ enum
 
 /* Pairs of input and output alignment. */
 static const int alignments[TRIAL_ALIGNMENTS][2] = { {16, 16}, {1, 1}, {8, 16}, {16, 4}, {2, 1} };
-
-/* One frame of a sequence.  What process() wrote is in `out`. */
-typedef struct step
-{
-  canvas in, in_before, out, out_before;
-  guarded_block workspace;
-  csfk_region *regions, regions_before[CHECK_MAX_REGIONS];
-  csfk_frame frame;
-} step;
-
-typedef struct sequence
-{
-  const kernel_trial *trial;
-  const csfk_kernel *kernel;
-  unsigned char *params;        /* exactly as long as the kernel says, for a checker of addresses */
-  guarded_block state;
-  int n_steps;
-  step steps[MAX_FRAMES];
-} sequence;
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -99,11 +78,8 @@ append_image (text *to, const csfk_image *image)
       image->plane[0].stride);
 }
 
-static void fail (const sequence * self, const step * at, const char *format, ...)
-__attribute__ ((noreturn, format (printf, 3, 4)));
-
-static void
-fail (const sequence *self, const step *at, const char *format, ...)
+void
+trial_fail (const sequence *self, const step *at, const char *format, ...)
 {
   char what[512];
   va_list arguments;
@@ -204,15 +180,15 @@ sequence_finish (sequence *self)
     picture_finish (&at->out);
     picture_finish (&at->out_before);
     block_finish (&at->workspace);
+    records_finish (&at->records);
     free (at->regions);
   }
   block_finish (&self->state);
   free (self->params);
 }
 
-/* What lasts longer than a frame, made for the CPU or, where its context is current, for the device. */
-static void *
-open_kernel (const sequence *self)
+void *
+trial_open_kernel (const sequence *self)
 {
   const csfk_image in = image_strip (&self->steps[0].frame.in);
   const csfk_image out = image_strip (&self->steps[0].frame.out);
@@ -221,12 +197,12 @@ open_kernel (const sequence *self)
 
   if (self->kernel->open
       && self->kernel->open (self->kernel, &in, &out, &instance, reason, sizeof reason) != 0)
-    fail (self, &self->steps[0], "open() failed: %s", reason);
+    trial_fail (self, &self->steps[0], "open() failed: %s", reason);
   return instance;
 }
 
-static void
-close_kernel (const sequence *self, void *instance)
+void
+trial_close_kernel (const sequence *self, void *instance)
 {
   if (self->kernel->close)
     self->kernel->close (instance);
@@ -234,8 +210,8 @@ close_kernel (const sequence *self, void *instance)
 
 /* ---- against the model ----------------------------------------------------------------------- */
 
-static bool
-is_near (const csfk_image *image, int got, int expected, int tolerance)
+bool
+trial_is_near (const csfk_image *image, int got, int expected, int tolerance)
 {
   /* Of the 16 bits of a P010 sample the upper ten count. */
   int one = image->format == CSFK_FORMAT_P010_10LE ? 64 : 1;
@@ -251,8 +227,8 @@ compare_sample (const sequence *self, const step *at, const csfk_frame *shown, v
   int expected = model->sample (shown, self->params, memory, component, x, y);
   int got = model_get_raw (&at->out.image, component, x, y);
 
-  if (!is_near (&at->out.image, got, expected, model->model_tolerance))
-    fail (self, at, "plane %d offset %d at %d,%d is %d, the model says %d, give or take %d",
+  if (!trial_is_near (&at->out.image, got, expected, model->model_tolerance))
+    trial_fail (self, at, "plane %d offset %d at %d,%d is %d, the model says %d, give or take %d",
         component->plane, component->offset, x, y, got, expected, model->model_tolerance);
 }
 
@@ -298,14 +274,14 @@ compare_with_model (const sequence *self, const step *at, void **memory, tally *
 
 /* ---- the C path ------------------------------------------------------------------------------ */
 
-static void
-check_untouched (const sequence *self, const step *at, const char *who, const canvas *in,
+void
+trial_check_untouched (const sequence *self, const step *at, const char *who, const canvas *in,
     const canvas *out)
 {
   if (memcmp (in->memory, at->in_before.memory, in->size) != 0)
-    fail (self, at, "%s wrote to its input", who);
+    trial_fail (self, at, "%s wrote to its input", who);
   if (!picture_same_outside (&at->out_before, out))
-    fail (self, at, "%s wrote beside a row of its output", who);
+    trial_fail (self, at, "%s wrote beside a row of its output", who);
 }
 
 static void
@@ -315,14 +291,113 @@ run_process (const sequence *self, const step *at, const csfk_frame *frame)
 
   self->kernel->process (frame, self->params);
   if (regions_size > 0 && memcmp (frame->regions, at->regions_before, regions_size) != 0)
-    fail (self, at, "the C path wrote to its regions");
+    trial_fail (self, at, "the C path wrote to its regions");
   if (self->kernel->params_size > 0
       && memcmp (self->params, self->trial->params, self->kernel->params_size) != 0)
-    fail (self, at, "the C path wrote to its parameters");
+    trial_fail (self, at, "the C path wrote to its parameters");
   if (!block_is_intact (&self->state, self->state.memory))
-    fail (self, at, "the C path wrote beside its state");
+    trial_fail (self, at, "the C path wrote beside its state");
   if (!block_is_intact (&at->workspace, at->workspace.memory))
-    fail (self, at, "the C path wrote beside its workspace");
+    trial_fail (self, at, "the C path wrote beside its workspace");
+}
+
+/* One pass that appends, into room for `capacity`; its state is anybody's.  expected: how many there must be,
+ * or NULL.  Returns what was stored. */
+static record_set
+collect_once (const sequence *self, const step *at, const csfk_frame *frame, unsigned capacity,
+    const unsigned *expected)
+{
+  guarded_block state;
+  record_room room;
+  record_set stored;
+  csfk_frame shown = *frame;
+  unsigned count = 0;
+  const char *fault;
+
+  block_init (&state, self->state.size);
+  room_init (&room, self->kernel, capacity);
+  shown.state = state.data;
+  shown.records = (csfk_records) {
+    .data = room.block.data,.count = &count,.capacity = capacity,
+    .record_size = self->kernel->record_size
+  };
+  self->kernel->collect (&shown, self->params);
+  fault = room_check (&room, room.block.memory, count, expected ? *expected : count);
+  if (fault)
+    trial_fail (self, at, "with room for %u records the C path %s (%u)", capacity, fault, count);
+  records_init (&stored, self->kernel->record_size, room.block.data,
+      count < capacity ? count : capacity);
+  if (!expected && count > capacity) {
+    records_finish (&stored);
+    stored = collect_once (self, at, frame, count, &count);
+  }
+  room_finish (&room);
+  block_finish (&state);
+  return stored;
+}
+
+/* The pass that appends, with little room and with enough, into `all`.  out: the frame's output. */
+static void
+run_collect (const sequence *self, const step *at, const csfk_frame *frame, const canvas *out,
+    record_set *all)
+{
+  record_set some;
+  canvas out_before;
+  char why[256];
+
+  *all = (record_set) {.data = NULL };
+  if (self->kernel->record_size == 0)
+    return;
+  picture_copy (&out_before, out);
+  *all = collect_once (self, at, frame, (unsigned) check_random_in (0, 2), NULL);
+  /* Too little for all. */
+  if (all->n > 0) {
+    some = collect_once (self, at, frame, (unsigned) check_random_in (0, (int) all->n - 1), &all->n);
+    if (!records_are_among (&some, all, why, sizeof why))
+      trial_fail (self, at, "with little room the C path has a record that is none:%s", why);
+    records_finish (&some);
+  }
+  some = collect_once (self, at, frame, all->n + (unsigned) check_random_in (0, 3), &all->n);
+  if (!records_are_same (&some, all, why, sizeof why))
+    trial_fail (self, at, "when it appends once more, the C path has %s", why);
+  records_finish (&some);
+  if (memcmp (out_before.memory, out->memory, out->size) != 0)
+    trial_fail (self, at, "the pass that appends wrote to the output");
+  picture_finish (&out_before);
+}
+
+static void
+compare_records_with_model (const sequence *self, const step *at, void *memory, tally *totals)
+{
+  const kernel_model *model = self->trial->model;
+  const unsigned size = self->kernel->record_size;
+  csfk_frame shown = at->frame;
+  record_set expected;
+  unsigned char *room;
+  unsigned n, again;
+  char why[256];
+
+  if (size == 0)
+    return;
+  shown.out = image_strip (&shown.out);
+  shown.state = shown.workspace = NULL;
+  n = at->records.n;
+  for (;;) {
+    room = malloc ((size_t) n * size + 1);
+    if (!room)
+      check_fail ("out of memory");
+    again = model->records (&shown, self->params, memory, room, n);
+    if (again <= n)
+      break;
+    free (room);
+    n = again;
+  }
+  records_init (&expected, size, room, again);
+  if (!records_are_same (&at->records, &expected, why, sizeof why))
+    trial_fail (self, at, "the C path has %s", why);
+  totals->records += at->records.n;
+  records_finish (&expected);
+  free (room);
 }
 
 /* The same frame with the same state again, and other garbage where there may be garbage: what is
@@ -332,7 +407,9 @@ check_defined (sequence *self, step *at, void *state_before)
 {
   csfk_frame frame = at->frame;
   void *state_after = NULL;
+  record_set records;
   canvas again;
+  char why[256];
 
   if (self->state.size > 0) {
     state_after = malloc (self->state.size);
@@ -352,9 +429,13 @@ check_defined (sequence *self, step *at, void *state_before)
     for (int y = 0; y < a->rows; y++)
       if (memcmp (a->data + (size_t) y * (size_t) a->stride,
               b->data + (size_t) y * (size_t) b->stride, (size_t) a->row_bytes) != 0)
-        fail (self, at, "row %d of plane %d depends on what was in the output or the workspace", y,
+        trial_fail (self, at, "row %d of plane %d depends on what was in the output or the workspace", y,
             i);
   }
+  run_collect (self, at, &frame, &again, &records);
+  if (!records_are_same (&records, &at->records, why, sizeof why))
+    trial_fail (self, at, "the records depend on what was in memory: %s", why);
+  records_finish (&records);
   picture_finish (&again);
   if (self->state.size > 0)
     memcpy (self->state.data, state_after, self->state.size);
@@ -364,7 +445,7 @@ check_defined (sequence *self, step *at, void *state_before)
 static void
 run_on_cpu (sequence *self, bool with_model, tally *totals)
 {
-  void *instance = open_kernel (self), *memory = NULL, *state_before = NULL;
+  void *instance = trial_open_kernel (self), *memory = NULL, *state_before = NULL;
 
   if (self->state.size > 0 && !(state_before = malloc (self->state.size)))
     check_fail ("out of memory");
@@ -378,185 +459,20 @@ run_on_cpu (sequence *self, bool with_model, tally *totals)
       memcpy (state_before, self->state.data, self->state.size);
     }
     run_process (self, at, &at->frame);
-    check_untouched (self, at, "the C path", &at->in, &at->out);
+    run_collect (self, at, &at->frame, &at->out, &at->records);
+    trial_check_untouched (self, at, "the C path", &at->in, &at->out);
+    if (!block_is_intact (&at->workspace, at->workspace.memory))
+      trial_fail (self, at, "the pass that appends wrote beside its workspace");
     if (with_model) {
       check_defined (self, at, state_before);
       compare_with_model (self, at, &memory, totals);
+      compare_records_with_model (self, at, memory, totals);
     }
     totals->frames++;
   }
   free (memory);
   free (state_before);
-  close_kernel (self, instance);
-}
-
-/* ---- the device ------------------------------------------------------------------------------ */
-
-/* A step's memory on the device, each 0 where there is none. */
-typedef struct device_step
-{
-  cu_deviceptr in, out, workspace, regions;
-} device_step;
-
-static void
-move_to_device (csfk_image *image, const canvas *picture, cu_deviceptr memory)
-{
-  for (int i = 0; i < image->n_planes; i++)
-    image->plane[i].data = (unsigned char *) (uintptr_t) memory +
-        (image->plane[i].data - picture->memory);
-}
-
-static cu_deviceptr
-upload_new (gpu *device, const void *from, size_t size)
-{
-  cu_deviceptr memory = size > 0 ? device_alloc (device, size) : 0;
-
-  if (size > 0)
-    device_upload (device, memory, from, size);
-  return memory;
-}
-
-static void *
-inside (cu_deviceptr memory)
-{
-  return memory ? (void *) (uintptr_t) (memory + GUARD_BYTES) : NULL;
-}
-
-static void
-upload_step (gpu *device, step *at, device_step *there)
-{
-  size_t regions_size = (size_t) at->frame.n_regions * sizeof *at->regions;
-
-  block_randomise (&at->workspace);
-  there->in = upload_new (device, at->in.memory, at->in.size);
-  there->out = upload_new (device, at->out_before.memory, at->out_before.size);
-  there->workspace = upload_new (device, at->workspace.memory,
-      at->workspace.size > 0 ? at->workspace.memory_size : 0);
-  there->regions = upload_new (device, at->regions, regions_size);
-}
-
-/* Gives the frames to the streams in turn, without a wait on the host between them; with state each
- * kernel waits for the one before. */
-static void
-enqueue_steps (gpu *device, const sequence *self, const device_step *there, cu_deviceptr state,
-    void *instance, const void *zeros)
-{
-  for (int i = 0; i < self->n_steps; i++) {
-    const step *at = &self->steps[i];
-    csfk_frame moved = at->frame;
-
-    device_use_stream (device, i % DEVICE_STREAMS);
-    if (i > 0 && state)
-      device_wait_for (device, (i - 1) % DEVICE_STREAMS);
-    if (state && moved.state_frames == 0)
-      device_send (device, state + GUARD_BYTES, zeros, self->state.size);
-    move_to_device (&moved.in, &at->in, there[i].in);
-    move_to_device (&moved.out, &at->out, there[i].out);
-    moved.state = inside (state);
-    moved.workspace = inside (there[i].workspace);
-    moved.regions = (const csfk_region *) (uintptr_t) there[i].regions;
-    moved.instance = instance;
-    device_enqueue (device, self->kernel, &moved, self->params, at->regions);
-  }
-  device_finish (device);
-  device_use_stream (device, 0);
-}
-
-/* Tolerance 0: to the byte, canaries included. */
-static void
-compare_pictures (const sequence *self, const step *at, const canvas *got)
-{
-  const canvas *expected = &at->out;
-  const int tolerance = self->trial->model->device_tolerance;
-  const channel *components;
-  int n = model_get_components (expected->image.format, &components);
-
-  if (memcmp (got->memory, expected->memory, expected->size) == 0)
-    return;
-  for (int i = 0; i < n; i++)
-    for (int y = 0; y < model_get_rows (&expected->image, &components[i]); y++)
-      for (int x = 0; x < model_get_columns (&expected->image, &components[i]); x++) {
-        int a = model_get_raw (&got->image, &components[i], x, y);
-        int b = model_get_raw (&expected->image, &components[i], x, y);
-
-        if (!is_near (&expected->image, a, b, tolerance))
-          fail (self, at, "plane %d offset %d at %d,%d: the GPU's is %d, the CPU's %d, tolerance %d",
-              components[i].plane, components[i].offset, x, y, a, b, tolerance);
-      }
-  if (tolerance == 0)
-    fail (self, at, "the GPU's memory is not the CPU's, though every sample is");
-}
-
-static void
-check_device_block (gpu *device, const sequence *self, const step *at, const guarded_block *block,
-    cu_deviceptr memory, const char *name)
-{
-  unsigned char *after;
-
-  if (block->size == 0)
-    return;
-  after = malloc (block->memory_size);
-  if (!after)
-    check_fail ("out of memory");
-  device_download (device, after, memory, block->memory_size);
-  if (!block_is_intact (block, after))
-    fail (self, at, "the GPU wrote beside its %s", name);
-  free (after);
-}
-
-static void
-check_device_step (gpu *device, const sequence *self, const step *at, const device_step *there)
-{
-  const size_t regions_size = (size_t) at->frame.n_regions * sizeof *at->regions;
-  csfk_region regions_after[CHECK_MAX_REGIONS];
-  canvas in_after, out_after;
-
-  picture_copy (&in_after, &at->in);
-  picture_copy (&out_after, &at->out_before);
-  device_download (device, in_after.memory, there->in, in_after.size);
-  device_download (device, out_after.memory, there->out, out_after.size);
-  check_untouched (self, at, "the GPU", &in_after, &out_after);
-  compare_pictures (self, at, &out_after);
-  check_device_block (device, self, at, &at->workspace, there->workspace, "workspace");
-  if (regions_size > 0) {
-    device_download (device, regions_after, there->regions, regions_size);
-    if (memcmp (regions_after, at->regions_before, regions_size) != 0)
-      fail (self, at, "the GPU wrote to its regions");
-  }
-  picture_finish (&in_after);
-  picture_finish (&out_after);
-}
-
-static void
-run_on_device (gpu *device, sequence *self, tally *totals)
-{
-  void *instance = open_kernel (self);
-  void *zeros = self->state.size > 0 ? calloc (1, self->state.size) : NULL;
-  device_step there[MAX_FRAMES] = { {0} };
-  cu_deviceptr state = upload_new (device, self->state.memory,
-      self->state.size > 0 ? self->state.memory_size : 0);
-
-  if (self->state.size > 0 && !zeros)
-    check_fail ("out of memory");
-  for (int i = 0; i < self->n_steps; i++)
-    upload_step (device, &self->steps[i], &there[i]);
-  enqueue_steps (device, self, there, state, instance, zeros);
-  for (int i = 0; i < self->n_steps; i++)
-    check_device_step (device, self, &self->steps[i], &there[i]);
-  check_device_block (device, self, &self->steps[self->n_steps - 1], &self->state, state, "state");
-  totals->device_frames += (unsigned) self->n_steps;
-
-  for (int i = 0; i < self->n_steps; i++) {
-    const cu_deviceptr all[] = { there[i].in, there[i].out, there[i].workspace, there[i].regions };
-
-    for (int k = 0; k < CHECK_COUNT (all); k++)
-      if (all[k])
-        device_free (device, all[k]);
-  }
-  if (state)
-    device_free (device, state);
-  free (zeros);
-  close_kernel (self, instance);
+  trial_close_kernel (self, instance);
 }
 
 void
@@ -567,7 +483,7 @@ trial_run (gpu *device, const kernel_trial *trial, tally *totals)
   sequence_init (&self, trial);
   run_on_cpu (&self, !device, totals);
   if (device)
-    run_on_device (device, &self, totals);
+    trial_run_on_device (device, &self, totals);
   sequence_finish (&self);
 }
 
@@ -578,6 +494,8 @@ typedef struct thread_work
   const csfk_kernel *kernel;
   const void *params;
   csfk_frame frame;
+  record_room room;
+  unsigned count;
 } thread_work;
 
 static void *
@@ -585,9 +503,29 @@ process_often (void *data)
 {
   thread_work *work = data;
 
-  for (int i = 0; i < THREAD_ROUNDS; i++)
+  for (int i = 0; i < THREAD_ROUNDS; i++) {
     work->kernel->process (&work->frame, work->params);
+    work->count = 0;
+    if (work->kernel->record_size > 0)
+      work->kernel->collect (&work->frame, work->params);
+  }
   return NULL;
+}
+
+static void
+check_thread_records (const sequence *self, const step *at, thread_work *work)
+{
+  record_set got;
+  char why[256];
+
+  if (self->kernel->record_size == 0)
+    return;
+  records_init (&got, work->room.record_size, work->room.block.data,
+      work->count < work->room.capacity ? work->count : work->room.capacity);
+  if (!records_are_same (&got, &at->records, why, sizeof why))
+    trial_fail (self, at, "among other threads it has %s", why);
+  records_finish (&got);
+  room_finish (&work->room);
 }
 
 void
@@ -599,7 +537,7 @@ trial_run_threads (const kernel_trial *trial)
   pthread_t threads[N_THREADS];
   kernel_model model = *trial->model;
   kernel_trial many = *trial;
-  tally unused = { 0, 0, 0 };
+  tally unused = { 0, 0, 0, 0 };
   void *instance;
 
   /* As many frames as threads, of which a kernel without state sees each for itself. */
@@ -607,12 +545,20 @@ trial_run_threads (const kernel_trial *trial)
   many.model = &model;
   sequence_init (&self, &many);
   run_on_cpu (&self, false, &unused);
-  instance = open_kernel (&self);
+  instance = trial_open_kernel (&self);
   for (int i = 0; i < N_THREADS; i++) {
     picture_copy (&again[i], &self.steps[i].out_before);
-    work[i] = (thread_work) { self.kernel, self.params, self.steps[i].frame };
+    work[i] = (thread_work) {.kernel = self.kernel,.params = self.params,
+      .frame = self.steps[i].frame };
     work[i].frame.out = again[i].image;
     work[i].frame.instance = instance;
+    if (self.kernel->record_size > 0) {
+      room_init (&work[i].room, self.kernel, self.steps[i].records.n);
+      work[i].frame.records = (csfk_records) {
+        .data = work[i].room.block.data,.count = &work[i].count,
+        .capacity = work[i].room.capacity,.record_size = self.kernel->record_size
+      };
+    }
   }
   for (int i = 0; i < N_THREADS; i++)
     if (pthread_create (&threads[i], NULL, process_often, &work[i]) != 0)
@@ -621,9 +567,10 @@ trial_run_threads (const kernel_trial *trial)
     pthread_join (threads[i], NULL);
   for (int i = 0; i < N_THREADS; i++) {
     if (memcmp (again[i].memory, self.steps[i].out.memory, again[i].size) != 0)
-      fail (&self, &self.steps[i], "another result among other threads");
+      trial_fail (&self, &self.steps[i], "another result among other threads");
+    check_thread_records (&self, &self.steps[i], &work[i]);
     picture_finish (&again[i]);
   }
-  close_kernel (&self, instance);
+  trial_close_kernel (&self, instance);
   sequence_finish (&self);
 }
