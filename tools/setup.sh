@@ -84,6 +84,9 @@ can_compile() { printf '#include <stdlib.h>\nint main (void) { return 0; }\n' |
 
 has_meson() { local v; v=$(meson --version 2> /dev/null) && version_at_least "$v" 0.61; }
 has_command() { command -v "$1" > /dev/null 2>&1; }
+# The system's packages are for the python3 in /usr/bin, whichever is first on PATH.
+python_has() { python3 -c "$1" 2> /dev/null || { ! in_conda && /usr/bin/python3 -c "$1" 2> /dev/null; }; }
+has_python_gst() { python_has 'import gi; gi.require_version("Gst", "1.0"); from gi.repository import Gst'; }
 has_ninja() { has_command ninja || has_command ninja-build; }
 has_module() { pkg-config --exists "$1-1.0 >= 1.20" 2> /dev/null; }
 has_tools() { has_command gst-launch-1.0 && has_command gst-inspect-1.0; }
@@ -126,6 +129,8 @@ gstreamer1.0-plugins-bad        | gst-plugins-bad  | always | has_element h264pa
 gstreamer1.0-libav              | gst-libav        | always | has_element avdec_h264 nvh264dec openh264dec
 libgstreamer1.0-dev             | gstreamer        | tests  | has_module gstreamer-check
 libgstreamer-plugins-base1.0-dev| gst-plugins-base | tests  | has_module gstreamer-app
+python3-gi                      | pygobject        | tests  | python_has 'import gi'
+gir1.2-gstreamer-1.0            | gstreamer        | tests  | in_conda || has_python_gst
 g++                             | cxx-compiler     | tests  | can_compile "${CXX:-c++}" c++
 clang                           | clang            | tests  | in_conda || can_compile clang c
 NEEDS

@@ -64,6 +64,78 @@ holds() # FILE FRAMES
   [ "$found" -eq "$2" ] || fail "$1 holds $found frames, expected $2"
 }
 
+# Sets python to one that has GStreamer; skips the test when there is none.  Another one may be first on PATH
+# than the one that the system's packages are for.
+need_python()
+{
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c 'import gi; gi.require_version("Gst", "1.0"); from gi.repository import Gst' \
+        > python.log 2>&1; then
+      return
+    fi
+  done
+  printf 'skipped: no python3 with PyGObject and GStreamer (python3-gi, gir1.2-gstreamer-1.0)\n'
+  exit 77
+}
+
+# Sets program to the example in that language.
+use_detections() # py|c
+{
+  export GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst
+  case $1 in
+    py) need_python; program=("$python" "$pipelines/detections.py") ;;
+    c) program=("$CSF_BUILD_DIR/pipelines/detections") ;;
+  esac
+}
+
+# Runs the example on the CPU; its lines are kept in the file lines, what it says in the file output.
+detect() # STATUS ARGUMENT ...
+{
+  local expected=$1 status=0
+  shift
+  timeout 100 "${program[@]}" --backend cpu "$@" > lines 2> output < /dev/null || status=$?
+  [ "$status" -eq "$expected" ] || fail "${program[*]} $*: exit status $status, expected $expected"
+}
+
+has_lines() # COUNT: each of valid JSON, numbered from 0, at a later time than the one before
+{
+  python3 - "$1" <<'PYTHON' || fail "not $1 good lines"
+import json, sys
+frames = [json.loads(line) for line in open('lines', encoding='utf-8')]
+assert len(frames) == int(sys.argv[1]), f'{len(frames)} lines'
+assert [frame['frame'] for frame in frames] == list(range(len(frames)))
+assert all(a['pts'] < b['pts'] for a, b in zip(frames, frames[1:]))
+assert all(isinstance(frame['records'], list) for frame in frames)
+PYTHON
+}
+
+# How many records each 25th of the lines has, in lines of FILE FRAME COUNT.
+sample_counts() # FILE
+{
+  python3 - "$1" <<'PYTHON' || fail "not lines of JSON, of $1"
+import json, sys
+for frame in map(json.loads, open('lines', encoding='utf-8')):
+    if frame['frame'] % 25 == 0:
+        print(sys.argv[1], frame['frame'], len(frame['records']))
+PYTHON
+}
+
+one_line() { [ "$(wc -l < output)" -eq 1 ] || fail "expected one line of output"; }
+
+# A film of 10 small grey frames whose first pixels say, to the tests' kernels, that there is frame 0: nothing,
+# frame 1: one thing, and so on, in frame 9 with some that cannot be.
+make_told_film() # FILE
+{
+  local i
+  for i in 0 1 2 3 4 5 6 7 8 9; do
+    # shellcheck disable=SC2059
+    printf "\\x$i\\x0\\x$((i == 9))\\x$i"
+    head -c $((320 * 64 - 4)) /dev/zero
+  done > told.raw
+  gst-launch-1.0 -q filesrc location=told.raw ! rawvideoparse width=320 height=64 format=gray8 framerate=25/1 \
+    ! matroskamux ! filesink location="$1" || fail "cannot make a film"
+}
+
 # A short video of 25 frames with sound.
 make_film() # FILE
 {
@@ -224,6 +296,125 @@ case $case_name in
     # In a shell that knows nothing of this test's settings.
     env -u GST_PLUGIN_PATH bash typed > typed.log 2>&1 < /dev/null || { cat typed.log >&2; fail "the line fails"; }
     holds "first result.mkv" 25
+    ;;
+
+  detections-py | detections-c)
+    need bottle-detection.mp4
+    film=$media/video/bottle-detection.mp4
+    use_detections "${case_name#detections-}"
+    detect 0 "$film"
+    has_lines "$(count_frames "$film")"
+    detect 0 "$film" --frames 50 --draw result.mkv
+    has_lines 50
+    holds result.mkv 50
+    name="it's a \"film\" \\ with ! and (no) sense.mkv"
+    make_film "$name"
+    for ending in mp4 avi; do
+      detect 0 "$name" --kernel copy --draw "the result of $name.$ending"
+      has_lines 25
+      holds "the result of $name.$ending" 25
+    done
+    detect 0 "file://$film" --kernel sobel --frames 3
+    has_lines 3
+    ! grep -v '"records": \[\]}$' lines || fail "sobel found something"
+
+    # Ctrl-C, once: the program gets it alone, since timeout would send it on a second time.
+    mkfifo pipe
+    setsid env --default-signal=INT "${program[@]}" --backend cpu "$film" --draw short.mkv \
+      > pipe 2> output < /dev/null &
+    group=$!
+    interrupted=no
+    while IFS= read -r line; do
+      printf '%s\n' "$line"
+      if [ $interrupted = no ]; then interrupted=yes; kill -INT "$group"; fi
+    done < pipe > lines
+    wait "$group" || fail "it ended with status $? after the interrupt"
+    group=
+    has_lines "$(wc -l < lines)"
+    holds short.mkv "$(wc -l < lines)"
+
+    detect 1 missing.mp4
+    said "there is no file 'missing.mp4'"
+    one_line
+    detect 1 .
+    detect 1 file:///missing.mp4
+    one_line
+    printf 'hello\n' > text.mp4
+    detect 1 text.mp4
+    one_line
+    gst-launch-1.0 -q audiotestsrc num-buffers=20 ! wavenc ! filesink location=sound.wav
+    detect 1 sound.wav
+    said 'there is no video in'
+    one_line
+    detect 1 "$film" --kernel no-such-kernel
+    said 'no-such-kernel'
+    one_line
+    detect 1 "$film" --kernel-params no-such-parameter=1
+    one_line
+    detect 1 "$film" --draw no-such-folder/result.mkv
+    one_line
+    detect 1 "$name" --draw "./$name"
+    said 'is the input'
+    holds "$name" 25
+    detect 2
+    one_line
+    detect 2 one two
+    detect 2 "$film" --nonsense
+    detect 2 "$film" --frames many
+    detect 2 "$film" --frames 0
+    detect 2 "$film" --draw result.txt
+    detect 2 "$film" --backend gpu
+    detect 2 "$film" --kernel copy --kernel-library one.so
+    one_line
+    detect 0 --help
+    ;;
+
+  detections-agree)
+    need_python
+    # The same of both, byte by byte.
+    both() # ARGUMENT ...
+    {
+      use_detections py
+      detect 0 "$@"
+      mv lines lines.py
+      use_detections c
+      detect 0 "$@"
+      cmp lines.py lines || fail "Python's and C's lines are not the same: $*"
+    }
+    make_told_film told.mkv
+    tests=$CSF_BUILD_DIR/tests
+    both told.mkv --kernel-library "$tests/element/libcsf-test-kernels.so" --kernel-function find
+    has_lines 10
+    objects=('{"x": 2, "y": 0, "width": 4, "height": 4, "label": "cat", "confidence": 0.25, "track_id": 0, "score": 0}'
+      '{"x": 10, "y": 0, "width": 4, "height": 4, "label": "dog", "confidence": 0.25, "track_id": 1, "score": 1}')
+    grep -qxF '{"frame": 0, "pts": 0, "records": []}' lines || fail "something was found in frame 0"
+    grep -qxF "{\"frame\": 2, \"pts\": 0.08, \"records\": [${objects[0]}, ${objects[1]}]}" lines || {
+      cat lines
+      fail "not what the picture says in frame 2"
+    }
+    both told.mkv --kernel-library "$tests/pipelines/libcsf-test-kinds.so" --kernel-function points
+    has_lines 10
+    grep -qF '"records": [{"x": 0.1, "y": 0.9, "score": 0, "level": 0}, ' lines || fail "not the points"
+    both told.mkv --kernel-library "$tests/pipelines/libcsf-test-kinds.so" --kernel-function bytes
+    has_lines 10
+    grep -qF '"record_size": 8, "bytes": "HyAhIiMkJSY="}]}' lines || { cat lines; fail "not the bytes of frame 1"; }
+    need bottle-detection.mp4
+    both "$media/video/bottle-detection.mp4" --frames 200
+    has_lines 200
+    ;;
+
+  detections-match-golden)
+    golden=$root/tests/pipelines/motiondetect-counts.txt
+    use_detections c
+    for film in car-detection.mp4 one-by-one-person-detection.mp4; do
+      need "$film"
+      detect 0 "$media/video/$film"
+      has_lines "$(count_frames "$media/video/$film")"
+      sample_counts "$film" >> counts
+    done
+    { grep '^#' "$golden"; cat counts; } > found.txt
+    diff -u --label motiondetect-counts.txt --label found "$golden" found.txt > output \
+      || fail "motiondetect does not find as many regions as motiondetect-counts.txt says"
     ;;
 
   *) fail "there is no case '$case_name'" ;;
