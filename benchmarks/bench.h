@@ -32,7 +32,7 @@ void bench_fill (void *data, size_t bytes);
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-#define BENCH_MAX_LIST 8
+#define BENCH_MAX_LIST 16
 
 typedef struct bench_options
 {

@@ -13,12 +13,15 @@
 /* Enough that successive copies touch different memory. */
 #define LIMIT_SLOTS 4
 #define MAX_ROUNDS 9
+/* Room for the records of a frame; what finds none is counted all the same. */
+#define RECORD_BYTES 65536u
 
 typedef struct slot
 {
   void *host_in, *host_out;
   cu_deviceptr in, out;
   cu_deviceptr state, workspace;        /* 0 where the kernel wants none; a state for each slot: only time counts */
+  cu_deviceptr records, count;  /* where the kernel has any: on the device, and not read */
   cu_stream stream;
   cu_event done;
 } slot;
@@ -147,6 +150,10 @@ open_kernel_memory (busloop *bus, slot *s)
   }
   if (workspace > 0)
     TRY (MemAlloc, &s->workspace, workspace);
+  if (kernel->record_size > 0) {
+    TRY (MemAlloc, &s->records, RECORD_BYTES);
+    TRY (MemAlloc, &s->count, sizeof (unsigned));
+  }
   return true;
 }
 
@@ -214,6 +221,10 @@ close_slots (busloop *bus)
       cu->MemFree (s->state);
     if (s->workspace != 0)
       cu->MemFree (s->workspace);
+    if (s->records != 0)
+      cu->MemFree (s->records);
+    if (s->count != 0)
+      cu->MemFree (s->count);
     if (s->host_in != NULL)
       cu->MemFreeHost (s->host_in);
     if (s->host_out != NULL)
@@ -325,9 +336,17 @@ run_kernel (busloop *bus, slot *s, cu_stream stream)
     .state = (void *) (uintptr_t) s->state,
     .workspace = (void *) (uintptr_t) s->workspace,
     .state_frames = 1,
+    .records = {(unsigned char *) (uintptr_t) s->records, (unsigned *) (uintptr_t) s->count,
+        bus->kernel->record_size > 0 ? RECORD_BYTES / bus->kernel->record_size : 0,
+        bus->kernel->record_size},
   };
 
-  return succeeded (bus, bus->kernel->enqueue (&frame, bus->params, &self.base), "the kernel's launch");
+  if (!succeeded (bus, bus->kernel->enqueue (&frame, bus->params, &self.base), "the kernel's launch"))
+    return false;
+  if (bus->kernel->record_size == 0)
+    return true;
+  TRY (MemsetD8Async, s->count, 0, sizeof (unsigned), stream);
+  return succeeded (bus, bus->kernel->emit (&frame, bus->params, &self.base), "the launch that appends");
 }
 
 /* ---- limits -------------------------------------------------------------------------------- */

@@ -148,8 +148,7 @@ close_loop (loop *self, csf_error *error)
 }
 
 csf_status
-engineloop_measure (csf_device *device, const csf_layout *layout, const csfk_kernel *kernel,
-    unsigned streams, bool quick, engineloop_result *result, csf_error *error)
+engineloop_measure (const engineloop_setup *setup, engineloop_result *result, csf_error *error)
 {
   loop *self = calloc (1, sizeof *self);
   csf_status status, closed;
@@ -159,14 +158,18 @@ engineloop_measure (csf_device *device, const csf_layout *layout, const csfk_ker
     abort ();
   memset (result, 0, sizeof *result);
   memset (error, 0, sizeof *error);
-  self->config.device = device;
-  self->config.kernel = kernel;
-  self->config.num_streams = streams;
-  self->config.in = self->config.out = *layout;
+  self->config.device = setup->device;
+  self->config.kernel = setup->kernel;
+  self->config.num_streams = setup->streams;
+  self->config.in = self->config.out = *setup->layout;
+  self->config.metadata_memory = setup->metadata_memory;
+  self->config.max_records = 1u << 20;
   self->config.release = release;
-  self->n_buffers = streams + MORE_BUFFERS;
-  csfk_params_init (kernel, self->params);
-  bench_meter_init (&self->meter, quick);
+  self->n_buffers = setup->streams + MORE_BUFFERS;
+  csfk_params_init (setup->kernel, self->params);
+  if (setup->params != NULL)
+    memcpy (self->params, setup->params, setup->kernel->params_size);
+  bench_meter_init (&self->meter, setup->quick);
 
   status = open_loop (self, error);
   if (status == CSF_OK)

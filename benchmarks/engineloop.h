@@ -13,8 +13,18 @@ typedef struct engineloop_result
   csf_engine_stats stats;
 } engineloop_result;
 
-csf_status engineloop_measure (csf_device * device, const csf_layout * layout,
-    const csfk_kernel * kernel, unsigned streams, bool quick, engineloop_result * result,
+typedef struct engineloop_setup
+{
+  csf_device *device;
+  const csf_layout *layout;
+  const csfk_kernel *kernel;
+  const void *params;           /* NULL: the defaults */
+  unsigned streams;
+  csf_metadata_memory metadata_memory;
+  bool quick;
+} engineloop_setup;
+
+csf_status engineloop_measure (const engineloop_setup * setup, engineloop_result * result,
     csf_error * error);
 
 #endif

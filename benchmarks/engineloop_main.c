@@ -32,8 +32,15 @@ measure (csf_device *device, busloop *bus, const bench_options *options, const b
     if (!bench_wants (options, "engine/%s/%dx%d/%s/streams=%u", name, size->width, size->height,
             size->format, streams))
       continue;
-    if (engineloop_measure (device, &layout, kernel, streams, options->quick, &result, &error)
-        != CSF_OK) {
+    const engineloop_setup setup = {
+      .device = device,
+      .layout = &layout,
+      .kernel = kernel,
+      .streams = streams,
+      .quick = options->quick,
+    };
+
+    if (engineloop_measure (&setup, &result, &error) != CSF_OK) {
       fprintf (stderr, "engineloop: %s\n", error.text);
       return false;
     }

@@ -26,6 +26,7 @@ Parts, each one file:
   engine       NAME-engine.json   the stream engine without GStreamer
   bus          NAME-bus.json      what bus and GPU allow, and the plain loop with 1 to 8 streams
   kernels      NAME-kernels.json  bandwidth of each kernel
+  metadata     NAME-metadata.json what a kernel's records cost a frame, 1 KB to 4 MB of them in each kind of memory
   cuda         NAME-cuda.json     CUDA memory in and out against the kernel alone, and behind nvh264dec against the
                                   decoder alone; left out where the element was built without libgstcuda
 USAGE
@@ -37,7 +38,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/benchmarks/gpuhost.sh"
 
 result='' out=$root/benchmarks/results build_arg='' bundle='' commit='' quick=()
-only=throughput,cached,spatial,engine,bus,kernels,cuda
+only=throughput,cached,spatial,engine,bus,kernels,metadata,cuda
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) quick=(--quick); shift; continue ;;
@@ -95,10 +96,11 @@ part cached "$result-cached.json" "$build/benchmarks/throughput" "${common[@]}" 
   --source-buffers 0 --streams 3
 part spatial "$result-spatial.json" "$build/benchmarks/throughput" "${common[@]}" --check \
   --no-peers --streams 3 \
-  --kernel sobel,gaussianblur,videobalance,convertscale,temporaldenoise,motiondetect,anonymize,drawregions
+  --kernel sobel,gaussianblur,videobalance,convertscale,temporaldenoise,motiondetect,anonymize,drawregions,histogram,cornerdetect
 part engine "$result-engine.json" "$build/benchmarks/engineloop" "${common[@]}"
 part bus "$result-bus.json" "$build/benchmarks/busloop" "${common[@]}"
 part kernels "$result-kernels.json" "$build/tests/kernels/checkkernels" --bench
+part metadata "$result-metadata.json" "$build/benchmarks/metadata" "${common[@]}"
 part cuda "$result-cuda.json" "$build/benchmarks/cudamemory" "${common[@]}" --check \
   --kernel copy,gaussianblur --streams 1,3
 

@@ -230,11 +230,17 @@ measure_engine (Run * run, const bench_size * size, const csfk_kernel * kernel, 
 {
   engineloop_result result;
   csf_layout layout;
+  const engineloop_setup setup = {
+    .device = run->device,
+    .layout = &layout,
+    .kernel = kernel,
+    .streams = streams,
+    .quick = run->options->quick,
+  };
   csf_error error;
 
   bench_layout (size, &layout);
-  if (engineloop_measure (run->device, &layout, kernel, streams, run->options->quick, &result,
-          &error) != CSF_OK)
+  if (engineloop_measure (&setup, &result, &error) != CSF_OK)
     complain (run, "engine", error.text);
   return result.fps;
 }

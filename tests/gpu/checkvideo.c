@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A real video through every kernel: decoded on the GPU and filtered there, and filtered on the CPU, must give
- * the same pictures to the byte.  A region follows the face in it.  With a folder as argument it also leaves
- * a picture of each kernel's output there.  Exit status 77: no GPU, no decoder or no video. */
+ * the same pictures to the byte and the same records.  A region follows the face in it.  With a folder as
+ * argument it also leaves a picture of each kernel's output there.  Exit status 77: no GPU, no decoder or no
+ * video. */
 #include <gst/gst.h>
 #include <gst/video/video.h>
 #include <stdlib.h>
@@ -12,16 +13,19 @@
 #define N_FRAMES 60
 /* Shown: by then the background and the noise are known, and the face is where the region says. */
 #define SHOWN 40
+#define RECORDS "cudastreamfilter-records"
 
 typedef struct run
 {
   GChecksum *sums[N_FRAMES];
-  guint n;
+  GArray *records[N_FRAMES];    /* in the order of their bytes; NULL: the frame has no such meta */
+  guint n, n_records;
 } run;
 
 typedef struct work
 {
   const gchar *kernel, *params, *caps;
+  gboolean finds;               /* something in this video */
 } work;
 
 static const work works[] = {
@@ -32,7 +36,9 @@ static const work works[] = {
   {"convertscale", "method=bicubic", ",format=RGBA,width=500,height=301"},
   {"convertscale", "", ",width=1280,height=960"},
   {"temporaldenoise", "", ""},
-  {"motiondetect", "", ""},
+  {"motiondetect", "", "", TRUE},
+  {"cornerdetect", "", "", TRUE},
+  {"histogram", "", "", TRUE},
   {"anonymize", "padding=0.1", ""},
   {"anonymize", "mode=blur,padding=0.1", ""},
   {"drawregions", "color=0", ""},
@@ -63,6 +69,45 @@ mark_face (GstPad * pad, GstPadProbeInfo * info, gpointer user_data)
   return GST_PAD_PROBE_OK;
 }
 
+static gint
+compare_bytes (gconstpointer a, gconstpointer b, gpointer size)
+{
+  return memcmp (a, b, GPOINTER_TO_UINT (size));
+}
+
+/* On the GPU the order in which records come is up to chance. */
+static GArray *
+get_records (GstBuffer * buffer)
+{
+  GstCustomMeta *meta = gst_buffer_get_custom_meta (buffer, RECORDS);
+  const GstStructure *fields;
+  GArray *records;
+  gconstpointer data;
+  gsize n_bytes;
+  guint size;
+
+  if (meta == NULL)
+    return NULL;
+  fields = gst_custom_meta_get_structure (meta);
+  if (!gst_structure_get_uint (fields, "record-size", &size))
+    return NULL;
+  data = g_bytes_get_data (g_value_get_boxed (gst_structure_get_value (fields, "data")), &n_bytes);
+  records = g_array_new (FALSE, FALSE, size);
+  if (n_bytes > 0)
+    g_array_append_vals (records, data, n_bytes / size);
+  g_array_sort_with_data (records, compare_bytes, GUINT_TO_POINTER (size));
+  return records;
+}
+
+static gboolean
+are_same_records (GArray * a, GArray * b)
+{
+  if (a == NULL || b == NULL)
+    return a == b;
+  return g_array_get_element_size (a) == g_array_get_element_size (b) && a->len == b->len
+      && (a->len == 0 || memcmp (a->data, b->data, (gsize) a->len * g_array_get_element_size (a)) == 0);
+}
+
 static GstPadProbeReturn
 take_frame (GstPad * pad, GstPadProbeInfo * info, gpointer user_data)
 {
@@ -85,6 +130,9 @@ take_frame (GstPad * pad, GstPadProbeInfo * info, gpointer user_data)
         g_checksum_update (sum, (const guchar *) GST_VIDEO_FRAME_PLANE_DATA (&frame, p)
             + (gssize) y * GST_VIDEO_FRAME_PLANE_STRIDE (&frame, p), image.plane[p].row_bytes);
     gst_video_frame_unmap (&frame);
+    self->records[self->n] = get_records (GST_PAD_PROBE_INFO_BUFFER (info));
+    if (self->records[self->n] != NULL)
+      self->n_records += self->records[self->n]->len;
     self->sums[self->n++] = sum;
   } else {
     g_checksum_free (sum);
@@ -148,26 +196,52 @@ line_of (const work * self, const gchar * backend, const gchar * before, const g
       self->caps, after);
 }
 
+/* FALSE: they differ, and in what was printed. */
+static gboolean
+compare_frame (const work * self, const run * on_cuda, const run * on_cpu, guint i)
+{
+  GArray *cuda = on_cuda->records[i], *cpu = on_cpu->records[i];
+
+  if (!g_str_equal (g_checksum_get_string (on_cuda->sums[i]), g_checksum_get_string (on_cpu->sums[i]))) {
+    g_printerr ("%s %s: frame %u differs\n", self->kernel, self->params, i);
+    return FALSE;
+  }
+  if (!are_same_records (cuda, cpu)) {
+    g_printerr ("%s %s: frame %u's records differ, %d on the GPU and %d on the CPU\n", self->kernel,
+        self->params, i, cuda != NULL ? (gint) cuda->len : -1, cpu != NULL ? (gint) cpu->len : -1);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+clear_run (run * self)
+{
+  for (guint i = 0; i < self->n; i++) {
+    g_clear_pointer (&self->sums[i], g_checksum_free);
+    g_clear_pointer (&self->records[i], g_array_unref);
+  }
+}
+
 static gboolean
 compare (const work * self)
 {
   gchar *cuda = line_of (self, "cuda", "", "fakesink name=sink");
   gchar *cpu = line_of (self, "cpu", "cudadownload ! video/x-raw !", "fakesink name=sink");
-  run on_cuda = { {NULL}, 0 }, on_cpu = { {NULL}, 0 };
+  run on_cuda = { {NULL} }, on_cpu = { {NULL} };
   gboolean same = play (cuda, &on_cuda) && play (cpu, &on_cpu) && on_cuda.n == on_cpu.n
       && on_cuda.n >= N_FRAMES - 1;
 
   for (guint i = 0; i < on_cuda.n && same; i++)
-    if (!g_str_equal (g_checksum_get_string (on_cuda.sums[i]), g_checksum_get_string (on_cpu.sums[i]))) {
-      g_printerr ("%s %s: frame %u differs\n", self->kernel, self->params, i);
-      same = FALSE;
-    }
-  g_print ("%s %s %s%s: %u and %u frames\n", same ? "ok" : "FAILED", self->kernel, self->params, self->caps,
-      on_cuda.n, on_cpu.n);
-  for (guint i = 0; i < N_FRAMES; i++) {
-    g_clear_pointer (&on_cuda.sums[i], g_checksum_free);
-    g_clear_pointer (&on_cpu.sums[i], g_checksum_free);
+    same = compare_frame (self, &on_cuda, &on_cpu, i);
+  if (same && self->finds != (on_cuda.n_records > 0)) {
+    g_printerr ("%s %s: %s\n", self->kernel, self->params, self->finds ? "found nothing" : "found something");
+    same = FALSE;
   }
+  g_print ("%s %s %s%s: %u and %u frames, %u and %u records\n", same ? "ok" : "FAILED", self->kernel, self->params,
+      self->caps, on_cuda.n, on_cpu.n, on_cuda.n_records, on_cpu.n_records);
+  clear_run (&on_cuda);
+  clear_run (&on_cpu);
   g_free (cuda);
   g_free (cpu);
   return same;

@@ -193,7 +193,10 @@ finish_started
 
 # ---- what needs the GPU for itself ------------------------------------------------------------------
 
-if wanted engine; then check engine 120 "$engine"; fi
+if wanted engine; then
+  check engine 120 "$engine"
+  check records 240 "$build/tests/gpu/checkrecords" "${CSF_TEST_FRAMES:-2000}"
+fi
 
 if wanted element; then
   # All but the one about machines without a driver, and those that compare with other elements: that the GPU
@@ -216,6 +219,14 @@ fi
 if wanted video; then
   mkdir -p "$out/pictures"
   check video 300 "$build/tests/gpu/checkvideo" "$out/pictures"
+  # The same regions on the GPU and on the CPU, in whole films.
+  for film in car-detection one-by-one-person-detection; do
+    # shellcheck disable=SC2016
+    check "detections-$film" 240 bash -euc 'for backend in cuda cpu; do
+        "$1/pipelines/detections" --backend $backend "$2" > "$3.$backend"; done
+      grep -q track_id "$3.cuda"; cmp "$3.cuda" "$3.cpu"; wc -l "$3.cuda"' - \
+      "$build" "${CSF_TEST_MEDIA:-$root/../shared/media}/video/$film.mp4" "$out/$film"
+  done
 fi
 
 if wanted cudamemory; then check cudamemory 240 "$build/tests/gpu/checkcudamemory"; fi
