@@ -131,7 +131,7 @@ typedef struct csfk_records
 /* The place of one more record, or NULL when there is no room: the count tells, and the pass that appends
  * is run once more with room for all.  On the device any thread may call it; the order is by chance. */
 #if defined (__CUDACC__) || defined (__CUDACC_RTC__)
-static __device__ __forceinline__ void *
+__device__ __forceinline__ void *
 csfk_append (const csfk_records *records)
 {
   unsigned at = atomicAdd (records->count, 1u);
