@@ -22,6 +22,7 @@ typedef struct cpu_slot
   csf_record_buffer records;    /* as job */
   bool collects_only;           /* likewise: the pass that appends runs once more */
   unsigned count;               /* worker writes, retire thread reads when it has run */
+  unsigned state_frames;        /* worker: what process() was told, for the pass that appends */
   /* under the lock */
   bool pending, running;
   bool timed;
@@ -103,9 +104,10 @@ process (cpu_session *session, cpu_slot *slot)
       session->state_frames = 0;
     if (session->state_frames == 0)
       memset (session->state, 0, session->state_size);
-    frame.state_frames = session->state_frames;
+    slot->state_frames = session->state_frames;
     session->state_frames = csf_next_state_frames (session->state_frames);
   }
+  frame.state_frames = session->state != NULL ? slot->state_frames : 0;
   if (!slot->collects_only)
     session->kernel->process (&frame, slot->params);
   slot->count = 0;
@@ -341,7 +343,7 @@ cpu_record_alloc (csf_session *base, unsigned capacity, csf_record_buffer *buffe
   const size_t bytes = (size_t) capacity * ((cpu_session *) base)->kernel->record_size;
 
   buffer->memory = CSF_METADATA_AUTO;   /* the host's own */
-  buffer->host = malloc (bytes);
+  buffer->host = calloc (1, bytes);     /* a kernel may count more than it wrote */
   if (buffer->host == NULL)
     return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_KERNEL, CSF_NO_FRAME, 0,
         "no memory left for %u records of %u bytes; lower max-records", capacity,

@@ -256,9 +256,12 @@ cuda_emit (csf_session *base, unsigned index, const csf_record_buffer *buffer, c
   if (status != CSF_OK)
     return status;
   slot->records = *buffer;
+  slot->recorded = false;
   status = cuda_records_enqueue (session, slot, error);
-  if (status == CSF_OK)
-    CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->done, slot->stream);
+  if (status != CSF_OK)
+    goto fail;
+  CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->done, slot->stream);
+  slot->recorded = true;
 fail:
   cuda_leave (session->device);
   return status;
@@ -286,9 +289,12 @@ cuda_record_fetch (csf_session *base, unsigned index, unsigned n, csf_error *err
   status = cuda_enter (session->device, error, CSF_STAGE_DOWNLOAD, slot->frame);
   if (status != CSF_OK)
     return status;
+  slot->recorded = false;
   status = copy_records (session, slot, n, error);
-  if (status == CSF_OK)
-    CU (CSF_STAGE_DOWNLOAD, slot->frame, EventRecord, slot->done, slot->stream);
+  if (status != CSF_OK)
+    goto fail;
+  CU (CSF_STAGE_DOWNLOAD, slot->frame, EventRecord, slot->done, slot->stream);
+  slot->recorded = true;
 fail:
   cuda_leave (session->device);
   return status == CSF_OK ? CSF_AGAIN : status;

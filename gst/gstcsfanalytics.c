@@ -2,8 +2,9 @@
 /* Objects into the GstAnalyticsRelationMeta.  Knows libgstanalytics, nothing of devices. */
 #include "gstcsfanalytics.h"
 
-#include <math.h>
 #include <gst/analytics/analytics.h>
+
+#include "gstcsfmeta.h"
 
 static GQuark
 quark_of (const csfk_kernel * kernel, gint label)
@@ -15,8 +16,8 @@ quark_of (const csfk_kernel * kernel, gint label)
 }
 
 void
-gst_csf_analytics_attach (GstBuffer * buffer, const csfk_kernel * kernel, const csfk_object * objects,
-    guint n)
+gst_csf_analytics_attach (GstBuffer * buffer, const csfk_kernel * kernel, const GstVideoInfo * info,
+    const csfk_object * objects, guint n)
 {
   GstAnalyticsRelationMeta *meta = gst_buffer_get_analytics_relation_meta (buffer);
 
@@ -24,14 +25,13 @@ gst_csf_analytics_attach (GstBuffer * buffer, const csfk_kernel * kernel, const 
     meta = gst_buffer_add_analytics_relation_meta (buffer);
   for (guint i = 0; i < n; i++) {
     const csfk_object *object = &objects[i];
-    gint x = (gint) object->x, y = (gint) object->y;
     GstAnalyticsTrackingMtd track;
     GstAnalyticsODMtd detection;
+    GstVideoRectangle box;
 
-    if (!gst_analytics_relation_meta_add_od_mtd (meta, quark_of (kernel, object->label), x, y,
-            (gint) ceilf (object->x + object->width) - x,
-            (gint) ceilf (object->y + object->height) - y,
-            object->confidence >= 0 ? object->confidence : 0, &detection))
+    gst_csf_meta_round_box (object, info, &box);
+    if (!gst_analytics_relation_meta_add_od_mtd (meta, quark_of (kernel, object->label), box.x, box.y,
+            box.w, box.h, object->confidence >= 0 ? object->confidence : 0, &detection))
       return;
     if (object->track_id >= 0 && gst_analytics_relation_meta_add_tracking_mtd (meta,
             (guint64) object->track_id, GST_BUFFER_PTS (buffer), &track))

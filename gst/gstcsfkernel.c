@@ -280,6 +280,18 @@ params_are_sound (const csfk_kernel * kernel)
   return TRUE;
 }
 
+/* They become strings of metas. */
+static gboolean
+record_texts_are_utf8 (const csfk_kernel * kernel)
+{
+  if (kernel->record_name != NULL && !g_utf8_validate (kernel->record_name, -1, NULL))
+    return FALSE;
+  for (gint i = 0; kernel->labels != NULL && kernel->labels[i] != NULL; i++)
+    if (!g_utf8_validate (kernel->labels[i], -1, NULL))
+      return FALSE;
+  return TRUE;
+}
+
 /* What the engine and the caps rely on. */
 static gboolean
 table_entry_is_sound (const csfk_kernel * kernel, const gchar * path, GstCsfKernelError * error)
@@ -296,6 +308,8 @@ table_entry_is_sound (const csfk_kernel * kernel, const gchar * path, GstCsfKern
     fault = "has a parameter without name or unit, outside its structure, or with a default outside its range";
   else if ((kernel->flags & ~(guint) (CSFK_READS_REGIONS | CSFK_RESIZES)) != 0)
     fault = "has flags that do not exist";
+  else if (!record_texts_are_utf8 (kernel))
+    fault = "has a record_name or label that is not UTF-8";
   for (gint i = 0; i < CSFK_MAX_FORMATS && fault == NULL; i++)
     if (kernel->formats[i] < 0 || kernel->formats[i] >= CSFK_N_FORMATS
         || kernel->out_formats[i] < 0 || kernel->out_formats[i] >= CSFK_N_FORMATS)
@@ -562,6 +576,12 @@ make_module (const GstCsfSettings * settings, csf_device * device, guchar * code
   if (module == NULL)
     error->text = g_strdup_printf ("kernel-file: csfk_desc_%s of %s cannot be used: %s", function.name,
         settings->kernel_file, reason);
+  else if (!record_texts_are_utf8 (module)) {
+    error->text = g_strdup_printf ("kernel-file: csfk_desc_%s of %s cannot be used: its record_name or a label "
+        "is not UTF-8", function.name, settings->kernel_file);
+    csfk_module_destroy (module);
+    module = NULL;
+  }
   return module;
 }
 

@@ -138,7 +138,7 @@ gst_csf_meta_get_regions (GstBuffer * buffer, GArray * regions)
       .track_id = -1,
     };
 
-    if (roi->roi_type != 0)
+    if (g_quark_to_string (roi->roi_type) != NULL)
       set_label (&region, g_quark_to_string (roi->roi_type));
     for (GList * item = roi->params; item != NULL; item = item->next)
       read_param (&region, item->data);
@@ -161,25 +161,37 @@ static gboolean
 is_number (const csfk_object * object)
 {
   return isfinite (object->x) && isfinite (object->y) && isfinite (object->width)
-      && isfinite (object->height);
+      && isfinite (object->height) && isfinite (object->confidence) && isfinite (object->score);
 }
 
-/* FALSE: nothing of it lies inside the picture.  *changed: it was cut. */
+/* What lies inside stays as it is, to the last bit.  TRUE: it was cut. */
+static gboolean
+clip_side (gfloat * from, gfloat * size, gfloat most)
+{
+  gboolean cut = FALSE;
+
+  if (*from < 0) {
+    *size += *from;
+    *from = 0;
+    cut = TRUE;
+  }
+  if (*from + *size > most) {
+    *size = most - *from;
+    cut = TRUE;
+  }
+  return cut;
+}
+
+/* FALSE: nothing of it lies inside the picture.  *changed: it was cut, or surer than sure. */
 static gboolean
 clip (csfk_object * object, const GstVideoInfo * info, gboolean * changed)
 {
-  gfloat right, bottom, width = GST_VIDEO_INFO_WIDTH (info), height = GST_VIDEO_INFO_HEIGHT (info);
-  csfk_object before = *object;
-
   if (!is_number (object))
     return FALSE;
-  right = MIN (object->x + object->width, width);
-  bottom = MIN (object->y + object->height, height);
-  object->x = MAX (object->x, 0);
-  object->y = MAX (object->y, 0);
-  object->width = right - object->x;
-  object->height = bottom - object->y;
-  *changed = memcmp (&before, object, sizeof before) != 0;
+  *changed = clip_side (&object->x, &object->width, GST_VIDEO_INFO_WIDTH (info));
+  *changed |= clip_side (&object->y, &object->height, GST_VIDEO_INFO_HEIGHT (info));
+  *changed |= object->confidence > 1;
+  object->confidence = MIN (object->confidence, 1);
   return object->width > 0 && object->height > 0;
 }
 
@@ -251,13 +263,27 @@ label_of (const csfk_kernel * kernel, gint label)
   return kernel->record_name;
 }
 
+/* Whole pixels round so much of a side, at least one of them, and none beyond the picture. */
 static void
-attach_region (GstBuffer * output, const csfk_kernel * kernel, const csfk_object * object, gint id)
+round_side (gfloat from, gfloat size, gint most, gint * start, gint * pixels)
 {
-  guint x = (guint) object->x, y = (guint) object->y;
+  *start = MIN ((gint) from, most - 1);
+  *pixels = MAX (MIN ((gint) ceilf (from + size), most) - *start, 1);
+}
+
+void
+gst_csf_meta_round_box (const csfk_object * object, const GstVideoInfo * info, GstVideoRectangle * box)
+{
+  round_side (object->x, object->width, GST_VIDEO_INFO_WIDTH (info), &box->x, &box->w);
+  round_side (object->y, object->height, GST_VIDEO_INFO_HEIGHT (info), &box->y, &box->h);
+}
+
+static void
+attach_region (GstBuffer * output, const csfk_kernel * kernel, const csfk_object * object,
+    const GstVideoRectangle * box, gint id)
+{
   GstVideoRegionOfInterestMeta *roi = gst_buffer_add_video_region_of_interest_meta (output,
-      label_of (kernel, object->label), x, y, (guint) ceilf (object->x + object->width) - x,
-      (guint) ceilf (object->y + object->height) - y);
+      label_of (kernel, object->label), (guint) box->x, (guint) box->y, (guint) box->w, (guint) box->h);
   GstStructure *params = gst_structure_new ("detection", "label", G_TYPE_STRING,
       label_of (kernel, object->label), "score", G_TYPE_DOUBLE, (gdouble) object->score, NULL);
 
@@ -288,15 +314,19 @@ next_region_id (GstBuffer * buffer)
 }
 
 static void
-attach_objects (GstBuffer * output, const csfk_kernel * kernel, const csfk_object * objects, guint n)
+attach_objects (GstBuffer * output, const GstCsfRecords * records, const csfk_object * objects, guint n)
 {
   gint first = next_region_id (output);
 
   n = MIN (n, MOST_OBJECTS);
-  for (guint i = 0; i < n; i++)
-    attach_region (output, kernel, &objects[i], first + (gint) i);
+  for (guint i = 0; i < n; i++) {
+    GstVideoRectangle box;
+
+    gst_csf_meta_round_box (&objects[i], records->output_info, &box);
+    attach_region (output, records->kernel, &objects[i], &box, first + (gint) i);
+  }
   if (n > 0)
-    gst_csf_analytics_attach (output, kernel, objects, n);
+    gst_csf_analytics_attach (output, records->kernel, records->output_info, objects, n);
 }
 
 /* Takes the data. */
@@ -332,7 +362,7 @@ gst_csf_meta_attach_records (GstBuffer * output, const GstCsfRecords * records)
   }
   scale_places (records, data, n);
   if (records->kernel->record_kind == CSFK_RECORD_OBJECT)
-    attach_objects (output, records->kernel, data, n);
+    attach_objects (output, records, data, n);
   attach_custom (output, records, data, n);
   return faulty;
 }

@@ -35,11 +35,14 @@ typedef struct
 void gst_csf_meta_register (void);
 
 /* Attaches the records: all of them as one GstCustomMeta "cudastreamfilter-records" (fields name, kind,
- * record-size, count, wanted, data: GBytes), and the first 256 objects as GstVideoRegionOfInterestMeta and,
+ * record-size, count, wanted, data: GBytes, and labels where the kernel has any), and the first 256 objects as GstVideoRegionOfInterestMeta and,
  * with GStreamer 1.24, in the GstAnalyticsRelationMeta.  Objects are put in order (top to bottom, left to
  * right), clipped to the picture, numbered by the tracker, and scaled as the picture was.  Returns how many
  * had to be clipped or, outside the picture or no numbers at all, left out. */
 guint gst_csf_meta_attach_records (GstBuffer * output, const GstCsfRecords * records);
+
+/* The box of an object that touches the picture, in whole pixels of it, rounded outwards, within it. */
+void gst_csf_meta_round_box (const csfk_object * object, const GstVideoInfo * info, GstVideoRectangle * box);
 
 #define GST_CSF_RECORDS_META "cudastreamfilter-records"
 

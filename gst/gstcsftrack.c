@@ -114,6 +114,10 @@ gst_csf_tracker_update (GstCsfTracker * self, csfk_object * objects, guint n)
   n = MIN (n, MOST_TRACKS);
   for (guint t = 0; t < self->tracks->len; t++)
     g_array_index (self->tracks, Track, t).taken = FALSE;
+  /* Numbers that the kernel gave are not given again. */
+  for (guint o = 0; o < n; o++)
+    if (objects[o].track_id >= self->next_id)
+      self->next_id = objects[o].track_id == G_MAXINT ? 0 : objects[o].track_id + 1;
   find_pairs (self, objects, n);
   for (guint p = 0; p < self->pairs->len; p++) {
     const Pair *pair = &g_array_index (self->pairs, Pair, p);

@@ -183,7 +183,9 @@ append_records (GString * line, GstBuffer * buffer)
 static void G_GNUC_PRINTF (2, 0)
 fail (App * app, const gchar * text, const gchar * more)
 {
-  g_autofree gchar *problem = g_strdup_printf (text, more);
+  g_autofree gchar *raw = g_strdup_printf (text, more);
+  /* A file's name may be of any bytes, a message's text not. */
+  g_autofree gchar *problem = g_utf8_make_valid (raw, -1);
   GstStructure *what = gst_structure_new ("failed", "text", G_TYPE_STRING, problem, NULL);
 
   gst_element_post_message (app->pipeline, gst_message_new_application (GST_OBJECT (app->pipeline), what));

@@ -183,7 +183,7 @@ class Detections:
     def fail(self, text):
         """From any thread: ends the run."""
         what = Gst.Structure.new_empty('failed')
-        what.set_value('text', text)
+        what.set_value('text', text.encode('utf-8', 'replace').decode())
         self.pipeline.post_message(Gst.Message.new_application(self.pipeline, what))
 
     def on_message(self, _bus, message):
@@ -280,6 +280,9 @@ def main():
     options = parse_options()
     # Ends like any other program when nobody reads its lines any more.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.stdout is None:
+        say('error', 'standard output is closed')
+        return 1
     sys.stdout.reconfigure(encoding='utf-8')
     Gst.init(None)
     try:

@@ -21,6 +21,7 @@ static const gchar find_source[] =
     "  if (kind == 1 && i == 0) object->x = __int_as_float (0x7fffffff);\n"
     "  if (kind == 1 && i == 1) object->x = -2;\n"
     "  if (kind == 1 && i == 2) object->y = 1e9f;\n"
+    "  if (kind == 2) { object->x = 100.1f; object->y = 50.3f; object->height = 9.9f; }\n"
     "  if (kind == 1 && i == 3) object->width = __int_as_float (0x7f800000);\n"
     "}\n"
     "extern \"C\" __global__ void find (csfk_frame frame) { }\n"
@@ -235,6 +236,40 @@ START_TEST (boxes_that_cannot_be_are_clipped_or_left_out)
 
 END_TEST
 
+START_TEST (boxes_within_the_picture_stay_as_they_are)
+{
+  Rig *rig = new_rig ("");
+  GstBuffer *out;
+  const csfk_object *objects;
+  guint n;
+
+  ck_assert (rig_set_caps (rig, "GRAY8", 320, 64));
+  out = run_frame (rig, new_frame (rig, 0, 2, 2, 0));
+  objects = get_records (out, &n);
+  ck_assert_uint_eq (n, 2);
+  ck_assert (objects[0].x == 100.1f && objects[0].y == 50.3f && objects[0].height == 9.9f);
+  ck_assert_uint_eq (stats_uint64 (rig->x, "clipped-records"), 0);
+  gst_buffer_unref (out);
+  rig_free (rig);
+}
+
+END_TEST
+
+/* A type that is no text, as of a broken upstream. */
+START_TEST (region_of_no_type_is_read)
+{
+  Rig *rig = rig_new ("kernel=drawregions");
+  GstBuffer *frame;
+
+  ck_assert (rig_set_caps (rig, "GRAY8", 320, 64));
+  frame = gst_buffer_make_writable (rig_frame (rig, 0));
+  gst_buffer_add_video_region_of_interest_meta_id (frame, 0x7ffffff, 8, 8, 16, 16);
+  gst_buffer_unref (run_frame (rig, frame));
+  rig_free (rig);
+}
+
+END_TEST
+
 static gint
 track_of (Rig * rig, guint number, guint x, gboolean discont)
 {
@@ -311,6 +346,8 @@ make_suite (void)
   tcase_add_loop_test (tests, every_record_arrives_on_its_frame, 0, 4);
   tcase_add_test (tests, objects_are_regions_of_interest);
   tcase_add_test (tests, boxes_that_cannot_be_are_clipped_or_left_out);
+  tcase_add_test (tests, boxes_within_the_picture_stay_as_they_are);
+  tcase_add_test (tests, region_of_no_type_is_read);
   tcase_add_test (tests, what_moves_a_little_keeps_its_number);
   tcase_add_test (tests, more_than_max_records_is_said_once);
   return suite;

@@ -210,6 +210,11 @@ find_collect (const csfk_frame *frame, const void *params)
       .track_id = -1,
       .score = (float) i,
     };
+    if (kind == 2) {
+      object->x = 100.1f;
+      object->y = 50.3f;
+      object->height = 9.9f;
+    }
     /* Some that cannot be. */
     if (kind == 1 && i == 0)
       object->x = __builtin_nanf ("");

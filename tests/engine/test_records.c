@@ -61,6 +61,20 @@ collect_wildly (const csfk_frame *frame, const void *params)
     *frame->records.count = 0xffffffffu;
 }
 
+/* Says nothing of the first frame, as what compares with the frame before. */
+static void
+collect_late (const csfk_frame *frame, const void *params)
+{
+  if (frame->state_frames > 0)
+    collect (frame, params);
+}
+
+static unsigned long
+state_size (const csfk_kernel *kernel, const csfk_image *in, const csfk_image *out)
+{
+  return 16;
+}
+
 static int
 enqueue (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
 {
@@ -74,6 +88,20 @@ emit (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
   CHECK (frame->records.data != NULL && frame->records.count != NULL);
   return launcher->launch (launcher, "csfk_testrecords_emit", (csfk_dim) {1, 1, 1},
       (csfk_dim) {32, 1, 1}, 0, frame, sizeof *frame);
+}
+
+static int
+enqueue_late (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+{
+  return launcher->launch (launcher, "csfk_testlate", (csfk_dim) {1, 1, 1}, (csfk_dim) {32, 1, 1}, 0,
+      frame, sizeof *frame);
+}
+
+static int
+emit_late (const csfk_frame *frame, const void *params, csfk_launcher *launcher)
+{
+  return launcher->launch (launcher, "csfk_testlate_emit", (csfk_dim) {1, 1, 1}, (csfk_dim) {32, 1, 1}, 0,
+      frame, sizeof *frame);
 }
 
 static int
@@ -100,7 +128,7 @@ static const csfk_kernel records_kernel = {
   .device_code = &blob,
 };
 
-static csfk_kernel wild_kernel;
+static csfk_kernel wild_kernel, late_kernel;
 
 /* ---- frames ----------------------------------------------------------------------------------- */
 
@@ -114,8 +142,15 @@ prepare (fixture *self, const csfk_kernel *kernel, unsigned streams, csf_metadat
     wild_kernel.name = "testwild";
     wild_kernel.collect = collect_wildly;
     wild_kernel.emit = emit_wildly;
+    late_kernel = records_kernel;
+    late_kernel.name = "testlate";
+    late_kernel.state_size = state_size;
+    late_kernel.enqueue = enqueue_late;
+    late_kernel.collect = collect_late;
+    late_kernel.emit = emit_late;
     if (fake != NULL) {
       fake->add_kernel (&records_kernel);
+      fake->add_kernel (&late_kernel);
       fake->add_kernel (&wild_kernel);
     }
     added = true;
@@ -505,6 +540,26 @@ any_call_for_records_may_fail (void)
   fake->reset ();
 }
 
+/* Also when the pass that appends runs once more. */
+static void
+what_is_known_of_the_state_stays_known (void)
+{
+  const unsigned n = 20000;
+  fixture self;
+
+  prepare (&self, &records_kernel, 3, CSF_METADATA_AUTO);
+  self.config.kernel = &late_kernel;
+  open_engine (&self);
+  for (unsigned i = 0; i < 10; i++) {
+    submit (&self, i, n);
+    if (i >= 2)
+      expect (&self, i - 2, i == 2 ? 0 : n);
+  }
+  expect (&self, 8, n);
+  expect (&self, 9, n);
+  fixture_close (&self);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -513,6 +568,7 @@ main (int argc, char **argv)
     {"managed_memory_is_read_when_its_stream_has_come_to_rest",
         managed_memory_is_read_when_its_stream_has_come_to_rest},
     {"more_than_max_records_is_said", more_than_max_records_is_said},
+    {"what_is_known_of_the_state_stays_known", what_is_known_of_the_state_stays_known},
     {"a_wild_count_is_bounded", a_wild_count_is_bounded},
     {"memory_is_chosen_by_what_the_device_can", memory_is_chosen_by_what_the_device_can},
     {"growth_beyond_memory_is_an_error_after_the_good_frames",
