@@ -222,7 +222,9 @@ tidy_objects (csfk_object * objects, guint n, const GstVideoInfo * info, guint *
     if (inside)
       objects[kept++] = object;
   }
-  qsort (objects, kept, sizeof *objects, compare_objects);
+  /* Without any there may be no memory either. */
+  if (kept > 1)
+    qsort (objects, kept, sizeof *objects, compare_objects);
   return kept;
 }
 
