@@ -34,6 +34,43 @@ static const format_entry formats[CSFK_N_FORMATS] = {
   [CSFK_FORMAT_BGRA] = {{"BGRA", 1, 8, 4, 1}, {{4, 1, 1}}},
 };
 
+/* ---- where samples lie --------------------------------------------------------------------------- */
+
+static const csfk_channel_list gray_channels = { 1, {{0, 0, 1, 0, 0}} };
+static const csfk_channel_list nv12_channels =
+    { 3, {{0, 0, 1, 0, 0}, {1, 0, 2, 1, 1}, {1, 1, 2, 1, 1}} };
+static const csfk_channel_list i420_channels =
+    { 3, {{0, 0, 1, 0, 0}, {1, 0, 1, 1, 1}, {2, 0, 1, 1, 1}} };
+static const csfk_channel_list yuy2_channels =
+    { 3, {{0, 0, 2, 0, 0}, {0, 1, 4, 1, 0}, {0, 3, 4, 1, 0}} };
+static const csfk_channel_list uyvy_channels =
+    { 3, {{0, 1, 2, 0, 0}, {0, 0, 4, 1, 0}, {0, 2, 4, 1, 0}} };
+static const csfk_channel_list p010_channels =
+    { 3, {{0, 0, 2, 0, 0}, {1, 0, 4, 1, 1}, {1, 2, 4, 1, 1}} };
+static const csfk_channel_list rgb_channels =
+    { 3, {{0, 0, 3, 0, 0}, {0, 1, 3, 0, 0}, {0, 2, 3, 0, 0}} };
+static const csfk_channel_list rgbx_channels =
+    { 3, {{0, 0, 4, 0, 0}, {0, 1, 4, 0, 0}, {0, 2, 4, 0, 0}} };
+static const csfk_channel_list rgba_channels =
+    { 4, {{0, 0, 4, 0, 0}, {0, 1, 4, 0, 0}, {0, 2, 4, 0, 0}, {0, 3, 4, 0, 0}} };
+
+static const csfk_channel_list *const channels_of[CSFK_N_FORMATS] = {
+  [CSFK_FORMAT_GRAY8] = &gray_channels,
+  [CSFK_FORMAT_NV12] = &nv12_channels,
+  [CSFK_FORMAT_I420] = &i420_channels,
+  [CSFK_FORMAT_YUY2] = &yuy2_channels,
+  [CSFK_FORMAT_UYVY] = &uyvy_channels,
+  [CSFK_FORMAT_P010_10LE] = &p010_channels,
+  [CSFK_FORMAT_RGB] = &rgb_channels,
+  [CSFK_FORMAT_BGR] = &rgb_channels,
+  [CSFK_FORMAT_RGBx] = &rgbx_channels,
+  [CSFK_FORMAT_BGRx] = &rgbx_channels,
+  [CSFK_FORMAT_RGBA] = &rgba_channels,
+  [CSFK_FORMAT_BGRA] = &rgba_channels,
+};
+
+/* ---- facts --------------------------------------------------------------------------------------- */
+
 static int
 divide_up (int value, int by)
 {
@@ -52,6 +89,25 @@ csfk_format_get_info (int format)
   if (format <= CSFK_FORMAT_NONE || format >= CSFK_N_FORMATS)
     return NULL;
   return &formats[format].info;
+}
+
+const csfk_channel_list *
+csfk_format_get_channels (int format)
+{
+  return format <= CSFK_FORMAT_NONE || format >= CSFK_N_FORMATS ? NULL : channels_of[format];
+}
+
+void
+csfk_plane_copy (const csfk_plane *out, const csfk_plane *in)
+{
+  const size_t bytes = (size_t) in->row_bytes;
+
+  if (in->stride == in->row_bytes && out->stride == in->row_bytes) {
+    memcpy (out->data, in->data, bytes * (size_t) in->rows);
+    return;
+  }
+  for (int y = 0; y < in->rows; y++)
+    memcpy (out->data + (ptrdiff_t) y * out->stride, in->data + (ptrdiff_t) y * in->stride, bytes);
 }
 
 csfk_format

@@ -23,6 +23,26 @@ const csfk_format_info *csfk_format_get_info (int format);
 /* CSFK_FORMAT_NONE when no format has that name. */
 csfk_format csfk_format_from_name (const char *name);
 
+/* One component of a format: sample (x, y) begins offset + x * pitch bytes into row y of its plane, and stands for
+ * 1 << shift_x by 1 << shift_y pixels. */
+typedef struct csfk_channel
+{
+  int plane, offset, pitch, shift_x, shift_y;
+} csfk_channel;
+
+/* Y Cb Cr, or the bytes of an R'G'B' pixel in their order in memory; the fourth is alpha, where there is one. */
+typedef struct csfk_channel_list
+{
+  int n;
+  csfk_channel channel[4];
+} csfk_channel_list;
+
+/* Never NULL for 0 < format < CSFK_N_FORMATS; NULL otherwise. */
+const csfk_channel_list *csfk_format_get_channels (int format);
+
+/* Copies what a plane shows: in's rows of row_bytes bytes each. */
+void csfk_plane_copy (const csfk_plane * out, const csfk_plane * in);
+
 /* Fills format, size and every plane's row_bytes and rows; data and stride are left zero.
  * width and height: at least 1.  Range and matrix are set to the format's usual ones (RGB and GRAY8
  * full, Y'CbCr limited BT.601 with chroma on the left). */

@@ -47,52 +47,6 @@ enum
   MAX_PARTS_OF_CELL = 64
 };
 
-/* ---- where samples lie ----------------------------------------------------------------------- */
-
-/* One component: sample (x, y) is at offset + x * pitch of row y, and lies on pixel (x << shift_x,
- * y << shift_y). */
-typedef struct channel
-{
-  int plane, offset, pitch, shift_x, shift_y;
-} channel;
-
-typedef struct channel_list
-{
-  int n;
-  channel channel[MAX_CHANNELS];
-} channel_list;
-
-static const channel_list gray_channels = { 1, {{0, 0, 1, 0, 0}} };
-static const channel_list nv12_channels =
-    { 3, {{0, 0, 1, 0, 0}, {1, 0, 2, 1, 1}, {1, 1, 2, 1, 1}} };
-static const channel_list i420_channels =
-    { 3, {{0, 0, 1, 0, 0}, {1, 0, 1, 1, 1}, {2, 0, 1, 1, 1}} };
-static const channel_list yuy2_channels =
-    { 3, {{0, 0, 2, 0, 0}, {0, 1, 4, 1, 0}, {0, 3, 4, 1, 0}} };
-static const channel_list uyvy_channels =
-    { 3, {{0, 1, 2, 0, 0}, {0, 0, 4, 1, 0}, {0, 2, 4, 1, 0}} };
-static const channel_list p010_channels =
-    { 3, {{0, 0, 2, 0, 0}, {1, 0, 4, 1, 1}, {1, 2, 4, 1, 1}} };
-static const channel_list rgb_channels =
-    { 3, {{0, 0, 3, 0, 0}, {0, 1, 3, 0, 0}, {0, 2, 3, 0, 0}} };
-static const channel_list rgba_channels =
-    { 3, {{0, 0, 4, 0, 0}, {0, 1, 4, 0, 0}, {0, 2, 4, 0, 0}} };
-
-static const channel_list *const channels_of[CSFK_N_FORMATS] = {
-  [CSFK_FORMAT_GRAY8] = &gray_channels,
-  [CSFK_FORMAT_NV12] = &nv12_channels,
-  [CSFK_FORMAT_I420] = &i420_channels,
-  [CSFK_FORMAT_YUY2] = &yuy2_channels,
-  [CSFK_FORMAT_UYVY] = &uyvy_channels,
-  [CSFK_FORMAT_P010_10LE] = &p010_channels,
-  [CSFK_FORMAT_RGB] = &rgb_channels,
-  [CSFK_FORMAT_BGR] = &rgb_channels,
-  [CSFK_FORMAT_RGBx] = &rgba_channels,
-  [CSFK_FORMAT_BGRx] = &rgba_channels,
-  [CSFK_FORMAT_RGBA] = &rgba_channels,
-  [CSFK_FORMAT_BGRA] = &rgba_channels,
-};
-
 static int
 smaller (int a, int b)
 {
@@ -231,7 +185,7 @@ sum_row (const unsigned char *row, int pitch, int p010, int n)
 }
 
 static int
-get_mean (const csfk_image *in, const channel *at, const cells *grid, int x, int y)
+get_mean (const csfk_image *in, const csfk_channel *at, const cells *grid, int x, int y)
 {
   const csfk_plane *plane = &in->plane[at->plane];
   const int p010 = in->format == CSFK_FORMAT_P010_10LE;
@@ -260,7 +214,7 @@ typedef struct area
 } area;
 
 static area
-get_area (const csfk_image *out, const channel *at, const cells *grid)
+get_area (const csfk_image *out, const csfk_channel *at, const cells *grid)
 {
   const csfk_plane *plane = &out->plane[at->plane];
   /* Padding included: it is as much a picture of what lies there as the rest. */
@@ -306,7 +260,7 @@ paint_flat (const area *to, int x0, int y0, int x1, int y1, int value)
 }
 
 static void
-paint_mosaic (const area *to, const channel *at, const cells *grid, const int (*means)[MAX_BLOCKS])
+paint_mosaic (const area *to, const csfk_channel *at, const cells *grid, const int (*means)[MAX_BLOCKS])
 {
   const int across = grid->size >> at->shift_x, down = grid->size >> at->shift_y;
   const int left = grid->x0 >> at->shift_x, top = grid->y0 >> at->shift_y;
@@ -342,7 +296,7 @@ nearest (int cell, int first, int last)
 }
 
 static void
-paint_blur (const area *to, const channel *at, const cells *grid, const int (*means)[MAX_BLOCKS])
+paint_blur (const area *to, const csfk_channel *at, const cells *grid, const int (*means)[MAX_BLOCKS])
 {
   const int across = grid->size >> at->shift_x, down = grid->size >> at->shift_y;
   const int left = grid->x0 >> at->shift_x, top = grid->y0 >> at->shift_y;
@@ -390,11 +344,12 @@ get_black (const csfk_image *image, int component)
 static void
 cover (const csfk_frame *frame, const cells *grid, int mode)
 {
-  const channel_list *list = channels_of[frame->in.format];
+  const csfk_channel_list *list = csfk_format_get_channels (frame->in.format);
   int means[MAX_BLOCKS][MAX_BLOCKS];
 
-  for (int i = 0; i < list->n; i++) {
-    const channel *at = &list->channel[i];
+  /* Alpha stays as it is. */
+  for (int i = 0; i < smaller (list->n, MAX_CHANNELS); i++) {
+    const csfk_channel *at = &list->channel[i];
     const area to = get_area (&frame->out, at, grid);
 
     if (mode == CSFK_ANONYMIZE_FILL) {
@@ -412,18 +367,6 @@ cover (const csfk_frame *frame, const cells *grid, int mode)
 }
 
 static void
-copy_planes (const csfk_frame *frame)
-{
-  for (int i = 0; i < frame->in.n_planes; i++) {
-    const csfk_plane *in = &frame->in.plane[i], *out = &frame->out.plane[i];
-
-    for (int y = 0; y < in->rows; y++)
-      memcpy (out->data + (ptrdiff_t) y * out->stride, in->data + (ptrdiff_t) y * in->stride,
-          (size_t) in->row_bytes);
-  }
-}
-
-static void
 process (const csfk_frame *frame, const void *data)
 {
   const csfk_anonymize_params *params = data;
@@ -432,7 +375,8 @@ process (const csfk_frame *frame, const void *data)
 
   if (share_cells (frame->n_regions, params->blocks, &blocks))
     mode = CSFK_ANONYMIZE_FILL;
-  copy_planes (frame);
+  for (int i = 0; i < frame->in.n_planes; i++)
+    csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
   for (int i = 0; i < frame->n_regions; i++)
     if (find_cells (&frame->in, &frame->regions[i], params, mode, blocks, &grid))
       cover (frame, &grid, mode);

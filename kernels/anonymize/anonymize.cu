@@ -2,7 +2,7 @@
 /* anonymize on the GPU.  Up to two small passes leave the means of all cells of all regions in
  * the workspace; then one launch over the planes (blockIdx.z) copies the picture, each block a
  * tile, and covers in it what regions cover.  anonymize.c says what is computed.  Knows kernel.h
- * only.
+ * and tiles.cuh only.
  *
  * A thread has its words of the tile in registers while the block's threads look at one region
  * each: most blocks then have nothing to cover and store them.  In the others the words go
@@ -10,6 +10,7 @@
  * word, not work for each sample. */
 #include "anonymize.h"
 
+#include "../tiles.cuh"
 #include "cells.cuh"
 
 #define TILE_BYTES CSFK_ANONYMIZE_TILE_BYTES
@@ -20,12 +21,6 @@
 #define CHUNK CSFK_ANONYMIZE_CHUNK
 #define SUM_THREADS CSFK_ANONYMIZE_SUM_THREADS
 #define SUM_WARPS (CSFK_ANONYMIZE_SUM_THREADS / 32)
-
-/* One thread's bytes of a row. */
-enum
-{
-  WORD = 16
-};
 
 /* ---- means ----------------------------------------------------------------------------------- */
 
@@ -179,7 +174,7 @@ static __device__ __forceinline__ void
 sum_words (const area &of, const selectors &select, int across, unsigned long long sums[3])
 {
   const int AHEAD = aligned ? 4 : 1;
-  const int start = of.byte0 & -WORD;
+  const int start = of.byte0 & -TILE_WORD;
   const int step_y = SUM_THREADS / (unsigned) across, step_x = SUM_THREADS - step_y * across;
   int y = threadIdx.x / (unsigned) across, x = (int) threadIdx.x - y * across;
 
@@ -191,12 +186,12 @@ sum_words (const area &of, const selectors &select, int across, unsigned long lo
 
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
-      const unsigned char *from = of.data + (size_t) y * of.stride + start + x * WORD;
+      const unsigned char *from = of.data + (size_t) y * of.stride + start + x * TILE_WORD;
 
-      at[i] = y < of.y1 ? start + x * WORD : -1;
+      at[i] = y < of.y1 ? start + x * TILE_WORD : -1;
       if (at[i] >= 0)
         words[i] = aligned ? *(const uint4 *) from
-            : load_bytes (from, min ((int) WORD, of.row_bytes - at[i]));
+            : load_bytes (from, min ((int) TILE_WORD, of.row_bytes - at[i]));
       x += step_x;
       y += step_y + (x >= across);
       x -= x >= across ? across : 0;
@@ -214,10 +209,10 @@ sum_words (const area &of, const selectors &select, int across, unsigned long lo
 static __device__ __forceinline__ void
 sum_area (const area &of, const selectors &select, unsigned long long sums[3])
 {
-  const int start = of.byte0 & -WORD, across = (of.byte1 - start + WORD - 1) / WORD;
+  const int start = of.byte0 & -TILE_WORD, across = (of.byte1 - start + TILE_WORD - 1) / TILE_WORD;
 
-  if ((((size_t) of.data | (size_t) of.stride) & (WORD - 1)) == 0
-      && start + across * WORD <= of.row_bytes)
+  if ((((size_t) of.data | (size_t) of.stride) & (TILE_WORD - 1)) == 0
+      && start + across * TILE_WORD <= of.row_bytes)
     sum_words<true> (of, select, across, sums);
   else
     sum_words<false> (of, select, across, sums);
@@ -340,12 +335,6 @@ csfk_anonymize_means (const csfk_anonymize_args args)
 
 /* ---- covering -------------------------------------------------------------------------------- */
 
-/* The bytes and rows of a plane that a block writes. */
-struct tile
-{
-  int byte0, byte1, y0, y1;
-};
-
 /* The pixels that its groups stand for. */
 static __device__ __forceinline__ rectangle
 get_pixels (const tile &mine, const layout &groups)
@@ -462,7 +451,7 @@ blur_channel (const csfk_anonymize_args &args, const cells &grid, const channel 
 {
   const int across = grid.size >> at.shift_x, left = grid.x0 >> at.shift_x;
   const int first = max (left, (x - at.offset + at.pitch - 1) / at.pitch);
-  const int end = min (grid.x1 >> at.shift_x, (x + WORD - at.offset + at.pitch - 1) / at.pitch);
+  const int end = min (grid.x1 >> at.shift_x, (x + TILE_WORD - at.offset + at.pitch - 1) / at.pitch);
   const between row = find_between (y - (grid.y0 >> at.shift_y), grid.size >> at.shift_y);
   between column = find_between (first - left, across);
   /* What the weight is rounded down by, in parts of `across`.  A sample further is 256 of them
@@ -505,7 +494,7 @@ cover_word (const csfk_anonymize_args &args, const layout &groups, const cells &
   const int plane = blockIdx.z, phase = (x >> 4) % 3;
   const unsigned keep = groups.pitch == 4 && groups.n_channels == 3 && groups.shift_x == 0
       ? 0xff000000u : 0;
-  const int end = min ((grid.x1 >> groups.shift_x) * groups.pitch - x, (int) WORD);
+  const int end = min ((grid.x1 >> groups.shift_x) * groups.pitch - x, (int) TILE_WORD);
   int from = max ((grid.x0 >> groups.shift_x) * groups.pitch - x, 0), to = end, cell = 0;
 
   if (from >= end)
@@ -549,75 +538,6 @@ cover_word (const csfk_anonymize_args &args, const layout &groups, const cells &
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-/* This thread's words of a tile, row after row BLOCK_Y apart. */
-static __device__ __forceinline__ void
-load_words (const csfk_plane &in, const tile &mine, uint4 words[ROWS])
-{
-  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
-  const unsigned char *from = in.data + (size_t) y * in.stride + x;
-  const size_t step = (size_t) in.stride * BLOCK_Y;
-
-#pragma unroll
-  for (int i = 0; i < ROWS; i++)
-    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
-      words[i] = *(const uint4 *) (from + i * step);
-}
-
-static __device__ __forceinline__ void
-store_words (const csfk_plane &out, const tile &mine, const uint4 words[ROWS])
-{
-  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
-  unsigned char *to = out.data + (size_t) y * out.stride + x;
-  const size_t step = (size_t) out.stride * BLOCK_Y;
-
-#pragma unroll
-  for (int i = 0; i < ROWS; i++)
-    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
-      *(uint4 *) (to + i * step) = words[i];
-}
-
-/* A warp's rows of a tile between memory and shared memory, in smaller words. */
-template <typename Part, bool store>
-static __device__ __forceinline__ void
-move_parts (const csfk_plane &plane, const tile &mine, uint4 words[ROWS][BLOCK_Y][BLOCK_X])
-{
-  const int n = (mine.byte1 - mine.byte0) / (int) sizeof (Part);
-  const int y = mine.y0 + (int) threadIdx.y;
-  const size_t step = (size_t) plane.stride * BLOCK_Y;
-  unsigned char *rows = plane.data + (size_t) y * plane.stride + mine.byte0;
-
-#pragma unroll 1
-  for (int x = threadIdx.x; x < n; x += BLOCK_X) {
-    Part parts[ROWS];
-
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-      if (store)
-        parts[i] = ((const Part *) words[i][threadIdx.y])[x];
-      else if (y + i * BLOCK_Y < mine.y1)
-        parts[i] = ((const Part *) (rows + i * step))[x];
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-      if (!store)
-        ((Part *) words[i][threadIdx.y])[x] = parts[i];
-      else if (y + i * BLOCK_Y < mine.y1)
-        ((Part *) (rows + i * step))[x] = parts[i];
-  }
-}
-
-/* For what is not aligned, and for the end of a row that is no whole word.  `bits`: what all of
- * its places are multiples of. */
-template <bool store>
-static __device__ __forceinline__ void
-move_tile (const csfk_plane &plane, const tile &mine, size_t bits,
-    uint4 words[ROWS][BLOCK_Y][BLOCK_X])
-{
-  if (bits % sizeof (unsigned) == 0)
-    move_parts<unsigned, store> (plane, mine, words);
-  else
-    move_parts<unsigned char, store> (plane, mine, words);
-}
-
 /* Whether any of the chunk's regions covers anything of the tile, and which: bits of `masks`.
  * All threads get here. */
 static __device__ __forceinline__ bool
@@ -656,7 +576,7 @@ cover_tile (const csfk_anonymize_args &args, const tile &mine, const cells grids
     const unsigned masks[CHUNK / 32], uint4 words[ROWS][BLOCK_Y][BLOCK_X])
 {
   const layout groups = get_layout (args.frame.out.format, blockIdx.z);
-  const int x = mine.byte0 + (int) threadIdx.x * WORD;
+  const int x = mine.byte0 + (int) threadIdx.x * TILE_WORD;
 
 #pragma unroll 1
   for (int group = 0; group < CHUNK / 32; group++)
@@ -689,21 +609,21 @@ csfk_anonymize (const csfk_anonymize_args args)
   };
   const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
       (size_t) out.stride | (size_t) mine.byte1;
-  const bool whole = bits % WORD == 0;
+  const bool whole = bits % TILE_WORD == 0;
   uint4 words[ROWS];
   bool any = false;
 
   if (byte0 >= in.row_bytes || y0 >= in.rows)
     return;
   if (whole)
-    load_words (in, mine, words);
+    load_words<BLOCK_Y> (in, mine, words);
   else
     move_tile<false> (in, mine, bits, staged);
   /* While the loads are under way. */
   if (n_regions > 0)
     any = look_at_chunk (args, 0, mine, grids, masks);
   if (whole && !any && n_regions <= CHUNK) {
-    store_words (out, mine, words);
+    store_words<BLOCK_Y> (out, mine, words);
     return;
   }
 
@@ -728,7 +648,7 @@ csfk_anonymize (const csfk_anonymize_args args)
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
       words[i] = staged[i][threadIdx.y][threadIdx.x];
-    store_words (out, mine, words);
+    store_words<BLOCK_Y> (out, mine, words);
   } else {
     move_tile<true> (out, mine, bits, staged);
   }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* convertscale on the CPU.  The output is made in strips a few hundred pixels wide, from top to bottom, so
  * that the rows under way need no more than the stack and stay in the cache; convertscale_rows.c has the
- * loops over a row.  convertscale.h says what is computed.  Knows kernel.h, its own folder and libc. */
+ * loops over a row.  convertscale.h says what is computed.  Knows kernel.h, format.h, its own folder and libc. */
 #include "convertscale_cpu.h"
 
 #include <stddef.h>
 #include <string.h>
 
+#include "../format.h"
 #include "../simd.h"
 
 enum
@@ -131,13 +132,6 @@ is_same_size (const csfk_frame *frame)
 /* ---- each plane for itself ------------------------------------------------------------------- */
 
 static void
-copy_plane (const csfk_plane *in, const csfk_plane *out)
-{
-  for (int y = 0; y < out->rows; y++)
-    memcpy (row_of (out, y), row_of (in, y), (size_t) out->row_bytes);
-}
-
-static void
 scale_plane (const csfk_plane *in, const csfk_plane *out, const csfk_convertscale_axis *x,
     const csfk_convertscale_axis *y, int taps, int channels)
 {
@@ -238,7 +232,7 @@ scale_planes (const csfk_frame *frame, const csfk_convertscale_plan *plan)
   const int taps = taps_of (plan);
 
   if (is_same_size (frame))
-    copy_plane (&in[0], &out[0]);
+    csfk_plane_copy (&out[0], &in[0]);
   else
     scale_plane (&in[0], &out[0], &plan->x, &plan->y, taps, 1);
   if (frame->in.format != frame->out.format) {
@@ -628,7 +622,7 @@ run_body (const csfk_frame *frame, const csfk_convertscale_plan *plan)
   switch (plan->task) {
     case CSFK_CONVERTSCALE_COPY:
       for (int i = 0; i < frame->out.n_planes; i++)
-        copy_plane (&frame->in.plane[i], &frame->out.plane[i]);
+        csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
       break;
     case CSFK_CONVERTSCALE_PLANES:
       scale_planes (frame, plan);

@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* copy: the output is the input, byte for byte.  The plain C path and the launch; the device
- * code is in copy.cu.  Knows kernel.h and libc only. */
+ * code is in copy.cu.  Knows kernel.h, format.h and libc only. */
 #include "copy.h"
 
 #include <stdint.h>
-#include <string.h>
+
+#include "../format.h"
 
 extern const csfk_blob csfk_blob_copy;
 
 static void
 process (const csfk_frame *frame, const void *params)
 {
-  for (int i = 0; i < frame->in.n_planes; i++) {
-    const csfk_plane *in = &frame->in.plane[i];
-    const csfk_plane *out = &frame->out.plane[i];
-    size_t row_bytes = (size_t) in->row_bytes;
-
-    if (in->stride == in->row_bytes && out->stride == in->row_bytes) {
-      memcpy (out->data, in->data, row_bytes * (size_t) in->rows);
-      continue;
-    }
-    for (int y = 0; y < in->rows; y++)
-      memcpy (out->data + (size_t) y * (size_t) out->stride,
-          in->data + (size_t) y * (size_t) in->stride, row_bytes);
-  }
+  for (int i = 0; i < frame->in.n_planes; i++)
+    csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
 }
 
 /* The widest access, 16 bytes at most, that every row of both planes is aligned to. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* cornerdetect: finds corners of the luma and passes the picture on unchanged.  The plain C path and the
  * launches; the device code is in cornerdetect.cu, written apart from this so that each checks the other.
- * Knows kernel.h and libc only.
+ * Knows kernel.h, format.h and libc only.
  *
  * The segment test with nine of sixteen pixels (FAST-9; Rosten and Drummond, "Machine learning for
  * high-speed corner detection", 2006): round a pixel lies a circle of sixteen, three pixels away.  The
@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../format.h"
 #include "../simd.h"
 
 extern const csfk_blob csfk_blob_cornerdetect;
@@ -317,13 +318,8 @@ collect (const csfk_frame *frame, const void *params)
 static void
 process (const csfk_frame *frame, const void *params)
 {
-  for (int i = 0; i < frame->out.n_planes; i++) {
-    const csfk_plane *in = &frame->in.plane[i], *out = &frame->out.plane[i];
-
-    for (int y = 0; y < out->rows; y++)
-      memcpy (out->data + (ptrdiff_t) y * out->stride, in->data + (ptrdiff_t) y * in->stride,
-          (size_t) out->row_bytes);
-  }
+  for (int i = 0; i < frame->in.n_planes; i++)
+    csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
 }
 
 /* ---- parameters and launches ----------------------------------------------------------------- */

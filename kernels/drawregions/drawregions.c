@@ -31,56 +31,7 @@ enum
 {
   LIMIT = CSFK_DRAWREGIONS_LIMIT,
   MAX_TEXT = CSFK_DRAWREGIONS_MAX_TEXT,
-  MAX_CHANNELS = 4,
   MAX_THICKNESS = 32
-};
-
-/* ---- where samples lie ----------------------------------------------------------------------- */
-
-/* One component: sample (x, y) is at offset + x * pitch of row y, and stands for 1 << shift_x by
- * 1 << shift_y pixels. */
-typedef struct channel
-{
-  int plane, offset, pitch, shift_x, shift_y;
-} channel;
-
-typedef struct channel_list
-{
-  int n;
-  channel channel[MAX_CHANNELS];
-} channel_list;
-
-static const channel_list gray_channels = { 1, {{0, 0, 1, 0, 0}} };
-static const channel_list nv12_channels =
-    { 3, {{0, 0, 1, 0, 0}, {1, 0, 2, 1, 1}, {1, 1, 2, 1, 1}} };
-static const channel_list i420_channels =
-    { 3, {{0, 0, 1, 0, 0}, {1, 0, 1, 1, 1}, {2, 0, 1, 1, 1}} };
-static const channel_list yuy2_channels =
-    { 3, {{0, 0, 2, 0, 0}, {0, 1, 4, 1, 0}, {0, 3, 4, 1, 0}} };
-static const channel_list uyvy_channels =
-    { 3, {{0, 1, 2, 0, 0}, {0, 0, 4, 1, 0}, {0, 2, 4, 1, 0}} };
-static const channel_list p010_channels =
-    { 3, {{0, 0, 2, 0, 0}, {1, 0, 4, 1, 1}, {1, 2, 4, 1, 1}} };
-static const channel_list rgb_channels =
-    { 3, {{0, 0, 3, 0, 0}, {0, 1, 3, 0, 0}, {0, 2, 3, 0, 0}} };
-static const channel_list rgbx_channels =
-    { 3, {{0, 0, 4, 0, 0}, {0, 1, 4, 0, 0}, {0, 2, 4, 0, 0}} };
-static const channel_list rgba_channels =
-    { 4, {{0, 0, 4, 0, 0}, {0, 1, 4, 0, 0}, {0, 2, 4, 0, 0}, {0, 3, 4, 0, 0}} };
-
-static const channel_list *const channels_of[CSFK_N_FORMATS] = {
-  [CSFK_FORMAT_GRAY8] = &gray_channels,
-  [CSFK_FORMAT_NV12] = &nv12_channels,
-  [CSFK_FORMAT_I420] = &i420_channels,
-  [CSFK_FORMAT_YUY2] = &yuy2_channels,
-  [CSFK_FORMAT_UYVY] = &uyvy_channels,
-  [CSFK_FORMAT_P010_10LE] = &p010_channels,
-  [CSFK_FORMAT_RGB] = &rgb_channels,
-  [CSFK_FORMAT_BGR] = &rgb_channels,
-  [CSFK_FORMAT_RGBx] = &rgbx_channels,
-  [CSFK_FORMAT_BGRx] = &rgbx_channels,
-  [CSFK_FORMAT_RGBA] = &rgba_channels,
-  [CSFK_FORMAT_BGRA] = &rgba_channels,
 };
 
 static int
@@ -182,7 +133,7 @@ make_colour (const csfk_image *image, unsigned rgb)
 static csfk_drawregions_style
 make_style (const csfk_image *image, const csfk_drawregions_params *params)
 {
-  const channel_list *list = channels_of[image->format];
+  const csfk_channel_list *list = csfk_format_get_channels (image->format);
   csfk_drawregions_style style = {
     .alpha = params->color == 0 ? 255 : (int) (params->color >> 24),
     .thickness = params->thickness,
@@ -341,7 +292,7 @@ typedef struct surface
 } surface;
 
 static surface
-get_surface (const csfk_image *out, const channel *at, int alpha, int colour, int ink)
+get_surface (const csfk_image *out, const csfk_channel *at, int alpha, int colour, int ink)
 {
   const csfk_plane *plane = &out->plane[at->plane];
 
@@ -461,7 +412,7 @@ static void
 draw_region (const csfk_frame *frame, const csfk_drawregions_style *style,
     const csfk_region *region, const drawing *of)
 {
-  const channel_list *list = channels_of[frame->out.format];
+  const csfk_channel_list *list = csfk_format_get_channels (frame->out.format);
   const csfk_drawregions_colour *colour = &style->colour[choose_colour (style, region->label)];
 
   for (int i = 0; i < list->n; i++) {
@@ -479,13 +430,8 @@ process (const csfk_frame *frame, const void *params)
   const csfk_drawregions_style style = make_style (&frame->in, params);
   drawing found;
 
-  for (int i = 0; i < frame->in.n_planes; i++) {
-    const csfk_plane *in = &frame->in.plane[i], *out = &frame->out.plane[i];
-
-    for (int y = 0; y < in->rows; y++)
-      memcpy (out->data + (ptrdiff_t) y * out->stride, in->data + (ptrdiff_t) y * in->stride,
-          (size_t) in->row_bytes);
-  }
+  for (int i = 0; i < frame->in.n_planes; i++)
+    csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
   for (int i = 0; i < frame->n_regions && style.alpha > 0; i++)
     if (find_drawing (&frame->in, &style, &frame->regions[i], &found))
       draw_region (frame, &style, &frame->regions[i], &found);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* drawregions on the GPU: one launch over the planes (blockIdx.z), each block a tile.
- * drawregions.c says what is drawn.  Knows kernel.h and the font only.
+ * drawregions.c says what is drawn.  Knows kernel.h, tiles.cuh and the font only.
  *
  * A thread has its words of the tile in registers while the block's threads look at one region
  * each: most blocks then have nothing to draw and store them.  In the others the words go through
@@ -9,6 +9,7 @@
  * intervals; only bytes that are drawn on are then looked at. */
 #include "drawregions.h"
 
+#include "../tiles.cuh"
 #include "font.h"
 
 #define TILE_BYTES CSFK_DRAWREGIONS_TILE_BYTES
@@ -19,12 +20,6 @@
 #define CHUNK CSFK_DRAWREGIONS_CHUNK
 #define MAX_TEXT CSFK_DRAWREGIONS_MAX_TEXT
 #define ALL_LANES 0xffffffffu
-
-/* One thread's bytes of a row. */
-enum
-{
-  WORD = 16
-};
 
 /* ---- where samples lie ----------------------------------------------------------------------- */
 
@@ -67,12 +62,6 @@ find_group (const layout &groups, int byte)
 {
   return groups.pitch == 3 ? (int) ((unsigned) byte / 3) : byte >> groups.pitch / 2;
 }
-
-/* The bytes and rows of a plane that a block writes. */
-struct tile
-{
-  int byte0, byte1, y0, y1;
-};
 
 /* Pixels; x1 and y1 are not inside. */
 struct rectangle
@@ -318,8 +307,8 @@ make_drawing (const csfk_drawregions_args &args, int index, const rectangle &box
 static __device__ __forceinline__ unsigned
 get_bits (int first, int end)
 {
-  const unsigned up_to = (1u << min (max (end, 0), (int) WORD)) - 1;
-  const unsigned before = (1u << min (max (first, 0), (int) WORD)) - 1;
+  const unsigned up_to = (1u << min (max (end, 0), (int) TILE_WORD)) - 1;
+  const unsigned before = (1u << min (max (first, 0), (int) TILE_WORD)) - 1;
 
   return up_to & ~before;
 }
@@ -361,7 +350,7 @@ find_letters (const layout &groups, const drawing &of, int scale, int x, int y, 
   const int end = left + CSFK_DRAWREGIONS_ADVANCE * of.n_glyphs * scale;
   /* The word's pixels, and the rows of letters that they meet; none is above 7. */
   const int x0 = max (find_group (groups, x) << groups.shift_x, left);
-  const int x1 = min ((find_group (groups, x + WORD - 1) + 1) << groups.shift_x, end);
+  const int x1 = min ((find_group (groups, x + TILE_WORD - 1) + 1) << groups.shift_x, end);
   const unsigned upper = y < top ? CSFK_FONT_ROWS : (y - top) / size;
   const unsigned lower = y + 1 < top ? CSFK_FONT_ROWS : (y + 1 - top) / size;
 
@@ -504,75 +493,6 @@ draw_word (const csfk_drawregions_args &args, const layout &groups, const drawin
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-/* This thread's words of a tile, row after row BLOCK_Y apart. */
-static __device__ __forceinline__ void
-load_words (const csfk_plane &in, const tile &mine, uint4 words[ROWS])
-{
-  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
-  const unsigned char *from = in.data + (size_t) y * in.stride + x;
-  const size_t step = (size_t) in.stride * BLOCK_Y;
-
-#pragma unroll
-  for (int i = 0; i < ROWS; i++)
-    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
-      words[i] = *(const uint4 *) (from + i * step);
-}
-
-static __device__ __forceinline__ void
-store_words (const csfk_plane &out, const tile &mine, const uint4 words[ROWS])
-{
-  const int x = mine.byte0 + (int) threadIdx.x * WORD, y = mine.y0 + (int) threadIdx.y;
-  unsigned char *to = out.data + (size_t) y * out.stride + x;
-  const size_t step = (size_t) out.stride * BLOCK_Y;
-
-#pragma unroll
-  for (int i = 0; i < ROWS; i++)
-    if (x < mine.byte1 && y + i * BLOCK_Y < mine.y1)
-      *(uint4 *) (to + i * step) = words[i];
-}
-
-/* A warp's rows of a tile between memory and shared memory, in smaller words. */
-template <typename Part, bool store>
-static __device__ __forceinline__ void
-move_parts (const csfk_plane &plane, const tile &mine, uint4 words[ROWS][BLOCK_Y][BLOCK_X])
-{
-  const int n = (mine.byte1 - mine.byte0) / (int) sizeof (Part);
-  const int y = mine.y0 + (int) threadIdx.y;
-  const size_t step = (size_t) plane.stride * BLOCK_Y;
-  unsigned char *rows = plane.data + (size_t) y * plane.stride + mine.byte0;
-
-#pragma unroll 1
-  for (int x = threadIdx.x; x < n; x += BLOCK_X) {
-    Part parts[ROWS];
-
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-      if (store)
-        parts[i] = ((const Part *) words[i][threadIdx.y])[x];
-      else if (y + i * BLOCK_Y < mine.y1)
-        parts[i] = ((const Part *) (rows + i * step))[x];
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-      if (!store)
-        ((Part *) words[i][threadIdx.y])[x] = parts[i];
-      else if (y + i * BLOCK_Y < mine.y1)
-        ((Part *) (rows + i * step))[x] = parts[i];
-  }
-}
-
-/* For what is not aligned, and for the end of a row that is no whole word.  `bits`: what all of
- * its places are multiples of. */
-template <bool store>
-static __device__ __forceinline__ void
-move_tile (const csfk_plane &plane, const tile &mine, size_t bits,
-    uint4 words[ROWS][BLOCK_Y][BLOCK_X])
-{
-  if (bits % sizeof (unsigned) == 0)
-    move_parts<unsigned, store> (plane, mine, words);
-  else
-    move_parts<unsigned char, store> (plane, mine, words);
-}
-
 /* Which of the chunk's regions may draw something on the tile: bits of `masks`, and their boxes.
  * Whether any does; all threads get here. */
 static __device__ __forceinline__ bool
@@ -622,7 +542,7 @@ draw_chunk (const csfk_drawregions_args &args, int base, const tile &mine,
     for (int k = 0; k < n; k++)
 #pragma unroll 1
       for (int i = 0; i < ROWS; i++)
-        draw_word (args, groups, drawings[k], mine.byte0 + (int) threadIdx.x * WORD,
+        draw_word (args, groups, drawings[k], mine.byte0 + (int) threadIdx.x * TILE_WORD,
             mine.y0 + i * BLOCK_Y + (int) threadIdx.y,
             (unsigned *) &words[i][threadIdx.y][threadIdx.x]);
     /* The next ones take the places of these. */
@@ -646,21 +566,21 @@ csfk_drawregions (const csfk_drawregions_args args)
   };
   const size_t bits = (size_t) in.data | (size_t) out.data | (size_t) in.stride |
       (size_t) out.stride | (size_t) mine.byte1;
-  const bool whole = bits % WORD == 0;
+  const bool whole = bits % TILE_WORD == 0;
   uint4 words[ROWS];
   bool any = false;
 
   if (byte0 >= in.row_bytes || y0 >= in.rows)
     return;
   if (whole)
-    load_words (in, mine, words);
+    load_words<BLOCK_Y> (in, mine, words);
   else
     move_tile<false> (in, mine, bits, staged);
   /* While the loads are under way. */
   if (n_regions > 0)
     any = look_at_chunk (args, 0, mine, boxes, masks);
   if (whole && !any && n_regions <= CHUNK) {
-    store_words (out, mine, words);
+    store_words<BLOCK_Y> (out, mine, words);
     return;
   }
 
@@ -683,7 +603,7 @@ csfk_drawregions (const csfk_drawregions_args args)
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
       words[i] = staged[i][threadIdx.y][threadIdx.x];
-    store_words (out, mine, words);
+    store_words<BLOCK_Y> (out, mine, words);
   } else {
     move_tile<true> (out, mine, bits, staged);
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* histogram: counts how often each value occurs in each channel of a picture, and tells how much that
  * differs from the picture before.  The plain C path and the launches; the device code is in histogram.cu,
- * written apart from this so that each checks the other.  Knows kernel.h and libc only.
+ * written apart from this so that each checks the other.  Knows kernel.h, format.h and libc only.
  *
  * Counted are the visible samples of R, G and B, or of luma and chroma; of ten bits the upper eight.
  * Whatever is a share or a mean is rounded to the nearest multiple of 1/65536 or 1/256, halves upwards,
@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../format.h"
 
 extern const csfk_blob csfk_blob_histogram;
 
@@ -109,14 +111,6 @@ count_channel (const csfk_image *in, const series *samples, unsigned *bins)
 }
 
 static void
-copy_plane (const csfk_plane *in, const csfk_plane *out)
-{
-  for (int y = 0; y < out->rows; y++)
-    memcpy (out->data + (ptrdiff_t) y * out->stride, in->data + (ptrdiff_t) y * in->stride,
-        (size_t) out->row_bytes);
-}
-
-static void
 process (const csfk_frame *frame, const void *params)
 {
   const unsigned n = frame->state_frames % CSFK_HISTOGRAM_STATES;
@@ -124,7 +118,7 @@ process (const csfk_frame *frame, const void *params)
   csfk_histogram_work *work = frame->workspace;
 
   for (int i = 0; i < frame->in.n_planes; i++)
-    copy_plane (&frame->in.plane[i], &frame->out.plane[i]);
+    csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
   memset (&work->now, 0, sizeof work->now);
   for (int c = 0; c < count_channels (&frame->in); c++)
     count_channel (&frame->in, &series_of[frame->in.format][c], work->now.bins[c]);

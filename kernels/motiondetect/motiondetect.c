@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* motiondetect: a background of the luma that learns, and a mask of what differs from it.  The
  * plain C path, the derived parameters and the launch; the device code is in motiondetect.cu,
- * written apart from this so that each checks the other.  Knows kernel.h and libc only.
+ * written apart from this so that each checks the other.  Knows kernel.h, format.h and libc only.
  *
  * Luma l and background b are numbers of 16 bits: 8-bit luma times 256, 10-bit luma times 64, of
  * R'G'B' 54 R + 183 G + 19 B, which is BT.709's in 256ths.  The first frame becomes the background.
@@ -45,6 +45,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../format.h"
 #include "../simd.h"
 
 extern const csfk_blob csfk_blob_motiondetect;
@@ -399,14 +400,6 @@ process_luma_avx2 (const frame_work *work)
 #endif
 
 static void
-copy_plane (const csfk_plane *in, const csfk_plane *out)
-{
-  for (int y = 0; y < out->rows; y++)
-    memcpy (out->data + (ptrdiff_t) y * out->stride, in->data + (ptrdiff_t) y * in->stride,
-        (size_t) out->row_bytes);
-}
-
-static void
 fill_neutral (const csfk_plane *out, int tens)
 {
   for (int y = 0; y < out->rows; y++) {
@@ -472,7 +465,7 @@ process (const csfk_frame *frame, const void *data)
     if (mask)
       fill_neutral (&frame->out.plane[i], frame->in.format == CSFK_FORMAT_P010_10LE);
     else
-      copy_plane (&frame->in.plane[i], &frame->out.plane[i]);
+      csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
   }
 }
 

@@ -5,13 +5,15 @@
  * the vote is then a sum of bits for the whole patch at once.  What lies left and right of the
  * patch comes from the neighbour lanes, so the first and the last lane of a warp store nothing.
  * What moves is left in the workspace too, for the passes of motiondetect_regions.cuh.
- * motiondetect.c says what is computed.  Knows kernel.h only.
+ * motiondetect.c says what is computed.  Knows kernel.h and words.cuh only.
  *
  * Numbers of 16 bits are worked on as the float 2^23 + number, which a byte permute makes in one
  * instruction; their differences are exact.
  */
 #include "../kernel.h"
 #include "motiondetect.h"
+
+#include "../words.cuh"
 #include "motiondetect_regions.cuh"
 
 #define MAGIC 0x4b000000u       /* 2^23 as a float: its low bits count ones */
@@ -146,40 +148,6 @@ struct rgba
 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-
-template <int WORDS>
-static __device__ __forceinline__ void
-load_words (const unsigned char *from, unsigned *words)
-{
-  if constexpr (WORDS == 4) {
-    uint4 v = *(const uint4 *) from;
-
-    words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
-  } else if constexpr (WORDS == 2) {
-    uint2 v = *(const uint2 *) from;
-
-    words[0] = v.x, words[1] = v.y;
-  } else {
-#pragma unroll
-    for (int i = 0; i < WORDS; i++)
-      words[i] = ((const unsigned *) from)[i];
-  }
-}
-
-template <int WORDS>
-static __device__ __forceinline__ void
-store_words (unsigned char *to, const unsigned *words)
-{
-  if constexpr (WORDS == 4) {
-    *(uint4 *) to = make_uint4 (words[0], words[1], words[2], words[3]);
-  } else if constexpr (WORDS == 2) {
-    *(uint2 *) to = make_uint2 (words[0], words[1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < WORDS; i++)
-      ((unsigned *) to)[i] = words[i];
-  }
-}
 
 /* The same words as load_words, where the row is not aligned or ends before the last of them; the
  * last visible pixel stands for those right of it.  Words are passed down from the last place,

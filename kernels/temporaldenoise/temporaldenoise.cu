@@ -3,13 +3,15 @@
  * the picture and of its past, a few samples wide and a few rows high, with all loads in flight at
  * once, then goes down it row by row; what lies left and right of the patch comes from the
  * neighbour lanes, so the first and the last lane of a warp store nothing.  temporaldenoise.c says
- * what is computed.  Knows kernel.h only.
+ * what is computed.  Knows kernel.h and words.cuh only.
  *
  * Numbers of 16 bits are worked on as the float 2^23 + number, which a byte permute makes in one
  * instruction.  All sums and products are whole numbers, or multiples of 2^-16, small enough to be
  * exact, and fused multiply-adds that round towards zero beside 2^23 round down. */
 #include "../kernel.h"
 #include "temporaldenoise.h"
+
+#include "../words.cuh"
 
 #define MAGIC 0x4b000000u       /* 2^23 as a float: its low bits count ones */
 #define MAGIC_FLOAT 8388608.0f
@@ -261,40 +263,6 @@ struct rgba
 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-
-template <int WORDS>
-static __device__ __forceinline__ void
-load_words (const unsigned char *from, unsigned *words)
-{
-  if constexpr (WORDS == 4) {
-    uint4 v = *(const uint4 *) from;
-
-    words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
-  } else if constexpr (WORDS == 2) {
-    uint2 v = *(const uint2 *) from;
-
-    words[0] = v.x, words[1] = v.y;
-  } else {
-#pragma unroll
-    for (int i = 0; i < WORDS; i++)
-      words[i] = ((const unsigned *) from)[i];
-  }
-}
-
-template <int WORDS>
-static __device__ __forceinline__ void
-store_words (unsigned char *to, const unsigned *words)
-{
-  if constexpr (WORDS == 4) {
-    *(uint4 *) to = make_uint4 (words[0], words[1], words[2], words[3]);
-  } else if constexpr (WORDS == 2) {
-    *(uint2 *) to = make_uint2 (words[0], words[1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < WORDS; i++)
-      ((unsigned *) to)[i] = words[i];
-  }
-}
 
 /* The same words as load_words, where the row is not aligned or ends before the last of them.  They
  * are passed down from the last place, since indexing them in a loop would put them into memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* videobalance: brightness, contrast, saturation, hue and gamma.  The plain C path, the factors
  * and the launch; the device code is in videobalance.cu, written apart from this so that each
- * checks the other.  videobalance.h says what is computed.  Knows kernel.h and libc only. */
+ * checks the other.  videobalance.h says what is computed.  Knows kernel.h, format.h and libc only. */
 #include "videobalance.h"
 
 #include <math.h>
@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../format.h"
 #include "../simd.h"
 
 extern const csfk_blob csfk_blob_videobalance;
@@ -440,20 +441,13 @@ process_avx2 (const csfk_frame *frame, const csfk_videobalance_params *params)
 #endif
 
 static void
-copy_planes (const csfk_frame *frame)
-{
-  for (int i = 0; i < frame->in.n_planes; i++)
-    for (int y = 0; y < frame->in.plane[i].rows; y++)
-      memcpy (out_row (frame, i, y), in_row (frame, i, y), (size_t) frame->in.plane[i].row_bytes);
-}
-
-static void
 process (const csfk_frame *frame, const void *data)
 {
   const csfk_videobalance_params *params = data;
 
   if (params->is_neutral)
-    copy_planes (frame);
+    for (int i = 0; i < frame->in.n_planes; i++)
+      csfk_plane_copy (&frame->out.plane[i], &frame->in.plane[i]);
   else
     (csfk_has_avx2 () ? process_avx2 : process_plain) (frame, params);
 }
