@@ -101,8 +101,10 @@ parse_kernels (bench_options *options, const char *program, char *list)
 
   options->n_kernels = 0;
   for (char *name = strtok_r (list, ",", &rest); name != NULL; name = strtok_r (NULL, ",", &rest)) {
-    if (csfk_kernel_find (name) == NULL || options->n_kernels == BENCH_MAX_LIST)
+    if (csfk_kernel_find (name) == NULL)
       refuse (program, "there is no kernel", name);
+    if (options->n_kernels == BENCH_MAX_LIST)
+      refuse (program, "the list of kernels is too long at", name);
     options->kernels[options->n_kernels++] = name;
   }
 }

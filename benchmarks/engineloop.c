@@ -49,6 +49,7 @@ retire_frames (void *user)
 
   while (csf_queue_take (self->queue, &item) == CSF_OK && item.data == NULL) {
     csf_engine_retire (self->engine, &result);
+    free (result.records);
     csf_queue_finish (self->queue, 0);
     if (result.status != CSF_OK && self->status == CSF_OK) {
       self->status = result.status;

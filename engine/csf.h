@@ -201,9 +201,9 @@ typedef struct csf_result
   uint64_t frame;
   void *user;
   bool discarded;               /* was in flight when csf_engine_discard was called */
-  /* The frame's records, n_records of the kernel's record_size, in the engine's memory until the next
-   * csf_engine_retire.  records_wanted: more than n_records when max_records was hit. */
-  const void *records;
+  /* The frame's records, n_records of the kernel's record_size: the caller's, for free(); NULL for none.
+   * records_wanted: more than n_records when max_records was hit. */
+  void *records;
   unsigned n_records, records_wanted;
 } csf_result;
 

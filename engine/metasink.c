@@ -22,9 +22,6 @@ struct csf_metasink
   unsigned record_size, max_records, n_slots;
   atomic_uint_fast64_t records, growths;
   pthread_mutex_t lock;
-  /* retire thread */
-  unsigned char *out;           /* what the last result points to */
-  size_t out_size;
   sink_slot slots[];
 };
 
@@ -85,7 +82,6 @@ csf_metasink_destroy (csf_metasink *self)
     free_buffer (self, &self->slots[i].next);
   }
   pthread_mutex_destroy (&self->lock);
-  free (self->out);
   free (self);
 }
 
@@ -143,19 +139,14 @@ hand_out (csf_metasink *self, unsigned index, unsigned n, csf_result *result, cs
 {
   const size_t bytes = (size_t) n * self->record_size;
 
-  if (bytes > self->out_size) {
-    unsigned char *larger = realloc (self->out, bytes);
-
-    if (larger == NULL)
+  if (n > 0) {
+    result->records = malloc (bytes);
+    if (result->records == NULL)
       return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_WAIT, result->frame, 0,
-          "no memory left for the %u records of this frame", n);
-    self->out = larger;
-    self->out_size = bytes;
+          "no memory left for the %u records of this frame; lower max-records", n);
+    memcpy (result->records, csf_backend_record_data (self->session, index), bytes);
   }
-  if (n > 0)
-    memcpy (self->out, csf_backend_record_data (self->session, index), bytes);
   atomic_fetch_add (&self->records, n);
-  result->records = self->out;
   result->n_records = n;
   return CSF_OK;
 }

@@ -4,6 +4,7 @@
 #include "gstcsfmeta.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gstcsfanalytics.h"
@@ -338,7 +339,7 @@ attach_custom (GstBuffer * output, const GstCsfRecords * records, gpointer data,
   static const gchar *const kinds[] = { "other", "object", "point" };
   const csfk_kernel *kernel = records->kernel;
   GstCustomMeta *meta = gst_buffer_add_custom_meta (output, GST_CSF_RECORDS_META);
-  GBytes *bytes = g_bytes_new_take (data, (gsize) n * kernel->record_size);
+  GBytes *bytes = g_bytes_new_with_free_func (data, (gsize) n * kernel->record_size, free, data);
 
   gst_structure_set (gst_custom_meta_get_structure (meta),
       "name", G_TYPE_STRING, kernel->record_name,
@@ -354,8 +355,7 @@ attach_custom (GstBuffer * output, const GstCsfRecords * records, gpointer data,
 guint
 gst_csf_meta_attach_records (GstBuffer * output, const GstCsfRecords * records)
 {
-  const gsize size = (gsize) records->n * records->kernel->record_size;
-  gpointer data = g_memdup2 (records->records, size);
+  gpointer data = records->records;
   guint n = records->n, faulty = 0;
 
   if (records->kernel->record_kind == CSFK_RECORD_OBJECT) {

@@ -25,7 +25,7 @@ void gst_csf_meta_get_regions (GstBuffer * buffer, GArray * regions);
 typedef struct
 {
   const csfk_kernel *kernel;
-  gconstpointer records;        /* n of kernel->record_size bytes */
+  gpointer records;             /* n of kernel->record_size bytes, for free(); NULL for none */
   guint n, wanted;              /* wanted: more than n where max-records was hit */
   const GstVideoInfo *input_info, *output_info;
   GstCsfTracker *tracker;
@@ -34,7 +34,7 @@ typedef struct
 /* Registers what gst_csf_meta_attach_records attaches.  Once a process, before the first buffer. */
 void gst_csf_meta_register (void);
 
-/* Attaches the records: all of them as one GstCustomMeta "cudastreamfilter-records" (fields name, kind,
+/* Attaches the records, and takes their memory over: all of them as one GstCustomMeta "cudastreamfilter-records" (fields name, kind,
  * record-size, count, wanted, data: GBytes, and labels where the kernel has any), and the first 256 objects as GstVideoRegionOfInterestMeta and,
  * with GStreamer 1.24, in the GstAnalyticsRelationMeta.  Objects are put in order (top to bottom, left to
  * right), clipped to the picture, numbered by the tracker, and scaled as the picture was.  Returns how many

@@ -26,7 +26,7 @@ gst_csf_backend_get_type (void)
 }
 
 static const GEnumValue metadata_memories[] = {
-  {CSF_METADATA_AUTO, "What is best on the device, for as many bytes as there are", "auto"},
+  {CSF_METADATA_AUTO, "Managed memory where host and device may use it at once, else pinned", "auto"},
   {CSF_METADATA_MANAGED, "Managed memory that stays on the host", "managed"},
   {CSF_METADATA_PINNED, "Pinned host memory, mapped on the device", "pinned"},
   {CSF_METADATA_DEVICE, "Device memory, of which the bytes used are copied", "device"},

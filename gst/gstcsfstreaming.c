@@ -4,6 +4,8 @@
  * or query overtakes a frame.  Makes no driver calls. */
 #include "gstcudastreamfilter.h"
 
+#include <stdlib.h>
+
 #include "gstcsfmeta.h"
 #include "gstcsfparams.h"
 
@@ -321,6 +323,7 @@ retire_frame (GstCudaStreamFilter * self)
   g_assert (status == CSF_OK);
   csf_queue_finish (self->queue, TRUE);
   if (result.discarded || self->downstream_eos) {
+    free (result.records);
     gst_csf_frame_free (result.user);
   } else if (result.status != CSF_OK) {
     gst_csf_frame_free (result.user);

@@ -500,6 +500,8 @@ check_options (Options * options)
   if (frames != NULL && !g_ascii_string_to_unsigned (frames, 10, 1, 999999999, &n, NULL))
     return g_strdup_printf ("--frames: '%s' is not a number of frames", frames);
   options->frames = (gint) n;
+  if ((options->kernel != NULL && *options->kernel == 0) || (options->library != NULL && *options->library == 0))
+    return g_strdup ("--kernel and --kernel-library: expected a name, got an empty text");
   if (options->library != NULL && options->kernel != NULL)
     return g_strdup ("--kernel or --kernel-library, not both");
   if (options->function != NULL && options->library == NULL)

@@ -264,6 +264,8 @@ def parse_options():
     parser.add_argument('--backend', choices=('auto', 'cuda', 'cpu'), default='auto', help='where kernels run')
     parser.add_argument('--frames', metavar='N', type=frame_count, help='end after so many frames')
     options = parser.parse_args()
+    if '' in (options.kernel, options.kernel_library):
+        parser.error('--kernel and --kernel-library: expected a name, got an empty text')
     if options.kernel_library and options.kernel:
         parser.error('--kernel or --kernel-library, not both')
     if options.kernel_function and not options.kernel_library:

@@ -196,6 +196,7 @@ check_records (const csf_result *result, unsigned number, unsigned n)
     seen[records[i].index] = 1;
   }
   free (seen);
+  free (result->records);
 }
 
 static void
@@ -296,6 +297,7 @@ more_than_max_records_is_said (void)
   CHECK_INT (result.status, CSF_OK);
   CHECK_INT (result.n_records, 7000);
   CHECK_INT (result.records_wanted, 7001);
+  free (result.records);
   submit (&self, 2, 5);
   expect (&self, 2, 5);
   fixture_close (&self);
@@ -315,6 +317,7 @@ expect_wild (fixture *self, unsigned number, unsigned n)
   records = result.records;
   for (unsigned i = 0; i < n; i++)
     CHECK_INT (records[i].check, check_of (number, i));
+  free (result.records);
 }
 
 static void

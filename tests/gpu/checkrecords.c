@@ -221,6 +221,7 @@ expect (fixture *self, unsigned number, unsigned n)
       fail ("frame %u: record %u is number %u of frame %u, or came twice", number, i, one->index, one->frame);
     seen[one->index] = 1;
   }
+  free (result.records);
 }
 
 static unsigned
