@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the engine promises while nothing goes wrong: order, content, memory that stays constant,
  * and who owns what.  Knows the contract, not the implementation. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "fixture.h"
@@ -86,6 +87,7 @@ run_kernel (const csfk_kernel *kernel, int format, unsigned streams, unsigned co
     CHECK_INT (csf_engine_retire (self.engine, &result), CSF_OK);
     CHECK_INT (result.status, CSF_OK);
     hashes[retired++] = frame_hash (result.user);
+    free (result.records);
   }
   fixture_close (&self);
 }

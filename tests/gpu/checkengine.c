@@ -242,6 +242,7 @@ retire (fixture *self, uint64_t number)
   CHECK (result.status == CSF_OK, "%s", result.error.text);
   CHECK (result.frame == number, "frame %llu came, not %llu", (unsigned long long) result.frame,
       (unsigned long long) number);
+  free (result.records);
   return result.user;
 }
 
