@@ -35,6 +35,7 @@ typedef struct csf_times
   bool parallel;                /* stages of one kind run at once (CPU threads), not one by one */
   uint64_t run;                 /* frames of one number share the instant */
   double start, upload, kernel, download;
+  double records;               /* the pass that appends, beside the download; as kernel without one */
 } csf_times;
 
 /* A slot's room for records.  Filled by record_alloc but for capacity; belongs to the metasink. */

@@ -331,7 +331,7 @@ cpu_get_times (csf_session *base, unsigned index, csf_times *times)
   times->parallel = true;
   times->run = slot->run;
   times->start = times->upload = (double) (slot->begin_ns - session->base_ns);
-  times->kernel = times->download = (double) (slot->end_ns - session->base_ns);
+  times->kernel = times->records = times->download = (double) (slot->end_ns - session->base_ns);
   pthread_mutex_unlock (&session->lock);
 }
 

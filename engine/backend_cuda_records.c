@@ -41,6 +41,30 @@ fail:
   return status;
 }
 
+csf_status
+cuda_records_open_slot (cuda_session *session, cuda_slot *slot, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = CSF_OK;
+
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, StreamCreate, &slot->records_stream, CU_STREAM_NON_BLOCKING);
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->records_begin, CU_EVENT_DISABLE_TIMING);
+  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->records_done, CU_EVENT_DISABLE_TIMING);
+fail:
+  return status;
+}
+
+void
+cuda_records_close_slot (const cuda_driver *cu, cuda_slot *slot)
+{
+  if (slot->records_stream != NULL)
+    cu->StreamDestroy (slot->records_stream);
+  if (slot->records_begin != NULL)
+    cu->EventDestroy (slot->records_begin);
+  if (slot->records_done != NULL)
+    cu->EventDestroy (slot->records_done);
+}
+
 void
 cuda_records_close (cuda_session *session)
 {
@@ -188,7 +212,7 @@ attach (cuda_session *session, cuda_slot *slot, csf_error *error)
   if (slot->records.memory != CSF_METADATA_MANAGED || session->device->managed_at_once
       || slot->attached == slot->records.device)
     return CSF_OK;
-  CU (CSF_STAGE_KERNEL, slot->frame, StreamAttachMemAsync, slot->stream, slot->records.device, 0,
+  CU (CSF_STAGE_KERNEL, slot->frame, StreamAttachMemAsync, slot->records_stream, slot->records.device, 0,
       CU_MEM_ATTACH_SINGLE);
   slot->attached = slot->records.device;
 fail:
@@ -197,7 +221,7 @@ fail:
 
 /* Device memory: as many records as there lately were, so that the host need not ask for them. */
 static csf_status
-copy_records (cuda_session *session, cuda_slot *slot, unsigned n, csf_error *error)
+copy_records (cuda_session *session, cuda_slot *slot, unsigned n, cu_stream stream, csf_error *error)
 {
   const cuda_driver *cu = session->device->cu;
   csf_status status = CSF_OK;
@@ -207,34 +231,78 @@ copy_records (cuda_session *session, cuda_slot *slot, unsigned n, csf_error *err
   slot->copied = 0;
   if (slot->records.memory == CSF_METADATA_DEVICE && n > 0)
     CU (CSF_STAGE_DOWNLOAD, slot->frame, MemcpyDtoHAsync, slot->records.host, slot->records.device,
-        (size_t) n * session->kernel->record_size, slot->stream);
+        (size_t) n * session->kernel->record_size, stream);
   slot->copied = n;
 fail:
   return status;
 }
 
 csf_status
-cuda_records_enqueue (cuda_session *session, cuda_slot *slot, csf_error *error)
+cuda_records_clear (cuda_session *session, cuda_slot *slot, csf_error *error)
 {
   const cuda_driver *cu = session->device->cu;
-  launcher self = cuda_launcher (session, slot, slot->host_regions, error);
   csf_status status = attach (session, slot, error);
 
-  if (status != CSF_OK)
-    return status;
+  if (status == CSF_OK)
+    CU (CSF_STAGE_KERNEL, slot->frame, MemsetD8Async, slot->count, 0, sizeof (unsigned),
+        slot->records_stream);
+fail:
+  return status;
+}
+
+/* The pass itself. */
+static csf_status
+launch_emit (cuda_session *session, cuda_slot *slot, csf_error *error)
+{
+  launcher self =
+      cuda_launcher (session, slot, slot->records_stream, slot->host_regions, error);
+
   slot->work.records = (csfk_records) {
     .data = (unsigned char *) (uintptr_t) slot->records.device,
     .count = (unsigned *) (uintptr_t) slot->count,
     .capacity = slot->records.capacity,
     .record_size = session->kernel->record_size,
   };
-  CU (CSF_STAGE_KERNEL, slot->frame, MemsetD8Async, slot->count, 0, sizeof (unsigned), slot->stream);
-  status = cuda_launched (&self, session->kernel->emit (&slot->work, slot->params, &self.base));
-  if (status != CSF_OK)
-    return status;
-  CU (CSF_STAGE_KERNEL, slot->frame, MemcpyDtoHAsync, slot->host_count, slot->count,
-      sizeof (unsigned), slot->stream);
-  status = copy_records (session, slot, atomic_load (&session->guess), error);
+  return cuda_launched (&self, session->kernel->emit (&slot->work, slot->params, &self.base));
+}
+
+csf_status
+cuda_records_append (cuda_session *session, cuda_slot *slot, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = CSF_OK;
+
+  CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->records_begin, slot->stream);
+  CU (CSF_STAGE_KERNEL, slot->frame, StreamWaitEvent, slot->records_stream, slot->records_begin, 0);
+  status = launch_emit (session, slot, error);
+  if (status == CSF_OK && slot->timed)
+    CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->marks[MARK_RECORDS], slot->records_stream);
+  if (status == CSF_OK)
+    CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->records_done, slot->records_stream);
+fail:
+  return status;
+}
+
+csf_status
+cuda_records_await (cuda_session *session, cuda_slot *slot, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = CSF_OK;
+
+  CU (CSF_STAGE_KERNEL, slot->frame, StreamWaitEvent, slot->stream, slot->records_done, 0);
+fail:
+  return status;
+}
+
+csf_status
+cuda_records_bring (cuda_session *session, cuda_slot *slot, cu_stream stream, csf_error *error)
+{
+  const cuda_driver *cu = session->device->cu;
+  csf_status status = CSF_OK;
+
+  CU (CSF_STAGE_DOWNLOAD, slot->frame, MemcpyDtoHAsync, slot->host_count, slot->count,
+      sizeof (unsigned), stream);
+  status = copy_records (session, slot, atomic_load (&session->guess), stream, error);
 fail:
   return status;
 }
@@ -257,10 +325,14 @@ cuda_emit (csf_session *base, unsigned index, const csf_record_buffer *buffer, c
     return status;
   slot->records = *buffer;
   slot->recorded = false;
-  status = cuda_records_enqueue (session, slot, error);
+  status = cuda_records_clear (session, slot, error);
+  if (status == CSF_OK)
+    status = launch_emit (session, slot, error);
+  if (status == CSF_OK)
+    status = cuda_records_bring (session, slot, slot->records_stream, error);
   if (status != CSF_OK)
     goto fail;
-  CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->done, slot->stream);
+  CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->done, slot->records_stream);
   slot->recorded = true;
 fail:
   cuda_leave (session->device);
@@ -290,7 +362,7 @@ cuda_record_fetch (csf_session *base, unsigned index, unsigned n, csf_error *err
   if (status != CSF_OK)
     return status;
   slot->recorded = false;
-  status = copy_records (session, slot, n, error);
+  status = copy_records (session, slot, n, slot->stream, error);
   if (status != CSF_OK)
     goto fail;
   CU (CSF_STAGE_DOWNLOAD, slot->frame, EventRecord, slot->done, slot->stream);

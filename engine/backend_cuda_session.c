@@ -35,6 +35,7 @@ free_slot (const cuda_driver *cu, cuda_slot *slot)
       cu->EventDestroy (slot->marks[m]);
   if (slot->kernel_done != NULL)
     cu->EventDestroy (slot->kernel_done);
+  cuda_records_close_slot (cu, slot);
   if (slot->in != 0)
     cu->MemFree (slot->in);
   if (slot->workspace != 0)
@@ -154,6 +155,8 @@ open_slot (cuda_session *session, cuda_slot *slot, const csf_config *config, csf
     CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->kernel_done, CU_EVENT_DISABLE_TIMING);
   for (int m = 0; m < N_MARKS; m++)
     CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &slot->marks[m], CU_EVENT_DEFAULT);
+  if (session->counts != 0)
+    status = cuda_records_open_slot (session, slot, error);
 fail:
   return status;
 }
@@ -340,7 +343,7 @@ launch (csfk_launcher *base, const char *symbol, csfk_dim grid, csfk_dim block,
     return code;
   }
   code = cu->LaunchKernel (function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-      shared_bytes, self->slot->stream, params, NULL);
+      shared_bytes, self->base.stream, params, NULL);
   if (code != CU_SUCCESS) {
     self->failed = true;
     cuda_error (cu, self->error, CSF_STAGE_KERNEL, self->slot->frame, code, "cuLaunchKernel");
@@ -366,12 +369,13 @@ on_device (const csf_layout *layout, cu_deviceptr memory, const csfk_image *job,
 }
 
 launcher
-cuda_launcher (cuda_session *session, cuda_slot *slot, const csfk_region *regions, csf_error *error)
+cuda_launcher (cuda_session *session, cuda_slot *slot, cu_stream stream, const csfk_region *regions,
+    csf_error *error)
 {
   return (launcher) {
     .base = {
       .launch = launch,
-      .stream = slot->stream,
+      .stream = stream,
       .regions = regions,
     },
     .session = session,
@@ -393,7 +397,7 @@ cuda_launched (launcher *self, int code)
 static csf_status
 run_kernel (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
 {
-  launcher self = cuda_launcher (session, slot, job->regions, error);
+  launcher self = cuda_launcher (session, slot, slot->stream, job->regions, error);
   const csfk_frame frame = {
     .in = on_device (&session->in, slot->in, &job->in, job->in_memory),
     .out = on_device (&session->out, slot->out, &job->out, job->out_memory),
@@ -505,7 +509,10 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, session->run_base, slot->stream);
   if (slot->timed)
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_START], slot->stream);
-  status = copy_regions (session, slot, job, error);
+  if (session->counts != 0)
+    status = cuda_records_clear (session, slot, error);
+  if (status == CSF_OK)
+    status = copy_regions (session, slot, job, error);
   if (status == CSF_OK && job->in_memory == CSF_MEMORY_HOST)
     status = copy_planes (session, slot, &job->in, &session->in, slot->in, TO_DEVICE, error);
   if (status != CSF_OK)
@@ -517,14 +524,18 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     status = run_kernel (session, slot, job, error);
   if (status == CSF_OK)
     status = leave_state (session, slot, job, error);
-  if (status == CSF_OK && session->counts != 0)
-    status = cuda_records_enqueue (session, slot, error);
   if (status != CSF_OK)
     return status;
   if (slot->timed)
     CU (CSF_STAGE_KERNEL, job->frame, EventRecord, slot->marks[MARK_KERNEL], slot->stream);
-  if (job->out_memory == CSF_MEMORY_HOST)
+  if (session->counts != 0)
+    status = cuda_records_append (session, slot, error);
+  if (status == CSF_OK && job->out_memory == CSF_MEMORY_HOST)
     status = copy_planes (session, slot, &job->out, &session->out, slot->out, TO_HOST, error);
+  if (status == CSF_OK && session->counts != 0)
+    status = cuda_records_await (session, slot, error);
+  if (status == CSF_OK && session->counts != 0)
+    status = cuda_records_bring (session, slot, slot->stream, error);
   if (status != CSF_OK)
     return status;
   if (slot->timed)
@@ -567,6 +578,17 @@ pause_briefly (void)
 #endif
 }
 
+/* CU_SUCCESS when nothing of the slot's job runs any more. */
+static cu_result
+ask (const cuda_driver *cu, const cuda_slot *slot)
+{
+  cu_result code = slot->recorded ? cu->EventQuery (slot->done) : cu->StreamQuery (slot->stream);
+
+  if (code != CU_SUCCESS || slot->recorded || slot->records_stream == NULL)
+    return code;
+  return cu->StreamQuery (slot->records_stream);
+}
+
 /* Waits for nothing that could keep it: the driver's own waits cannot be woken. */
 csf_status
 cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *error)
@@ -580,7 +602,7 @@ cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *er
   if (status != CSF_OK)
     return status;
   for (;;) {
-    cu_result code = slot->recorded ? cu->EventQuery (slot->done) : cu->StreamQuery (slot->stream);
+    cu_result code = ask (cu, slot);
     uint64_t waited;
 
     if (code == CU_SUCCESS)
@@ -616,7 +638,7 @@ cuda_get_times (csf_session *base, unsigned index, csf_times *times)
   cuda_slot *slot = &session->slots[index];
   const cuda_driver *cu = session->device->cu;
   double *const ends[N_MARKS] = {
-    &times->start, &times->upload, &times->kernel, &times->download
+    &times->start, &times->upload, &times->kernel, &times->records, &times->download
   };
 
   if (!slot->timed || cuda_enter (session->device, NULL, CSF_STAGE_WAIT, slot->frame) != CSF_OK)
@@ -626,6 +648,10 @@ cuda_get_times (csf_session *base, unsigned index, csf_times *times)
   for (int m = 0; m < N_MARKS; m++) {
     float milliseconds = 0;
 
+    if (m == MARK_RECORDS && session->counts == 0) {
+      times->records = times->kernel;
+      continue;
+    }
     if (cu->EventElapsedTime (&milliseconds, session->run_base, slot->marks[m]) != CU_SUCCESS)
       times->valid = false;
     *ends[m] = (double) milliseconds * 1e6;

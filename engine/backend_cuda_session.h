@@ -16,6 +16,7 @@ enum
   MARK_START,
   MARK_UPLOAD,
   MARK_KERNEL,
+  MARK_RECORDS,                 /* on records_stream; not recorded for kernels without records */
   MARK_DOWNLOAD,
   N_MARKS
 };
@@ -32,7 +33,11 @@ typedef struct cuda_slot
   cu_deviceptr workspace;       /* 0 where the kernel wants none */
   cu_deviceptr regions;         /* room for region_room of them */
   unsigned region_room;
-  /* For kernels with records: what the pass that appends needs to run once more. */
+  /* For kernels with records.  The pass that appends has a stream to itself, so that the picture's download
+   * need not wait for it; it begins after records_begin, which marks `stream`. */
+  cu_stream records_stream;
+  cu_event records_begin, records_done;
+  /* What that pass needs to run once more. */
   csf_record_buffer records;
   csfk_frame work;
   const csfk_region *host_regions;
@@ -40,7 +45,7 @@ typedef struct cuda_slot
   cu_deviceptr count;           /* in device memory */
   unsigned *host_count;         /* its copy, after `done` */
   unsigned copied;              /* records of device memory that are on the host after `done` */
-  cu_deviceptr attached;        /* managed memory that is this stream's alone */
+  cu_deviceptr attached;        /* managed memory that is records_stream's alone */
   uint64_t frame;
   bool recorded;                /* done marks this job's end; otherwise ask the stream */
   bool timed;
@@ -89,20 +94,28 @@ typedef struct launcher
   bool failed;                  /* error is filled */
 } launcher;
 
-/* A launcher for the frame on this slot. */
-launcher cuda_launcher (cuda_session * session, cuda_slot * slot, const csfk_region * regions,
-    csf_error * error);
+/* A launcher for the frame on this slot, on this stream. */
+launcher cuda_launcher (cuda_session * session, cuda_slot * slot, cu_stream stream,
+    const csfk_region * regions, csf_error * error);
 
 /* What an enqueue or emit function returned, as a status. */
 csf_status cuda_launched (launcher * self, int code);
 
 /* ---- backend_cuda_records.c; all in the device's context ---------------------------------------- */
 
-/* Counters of a kernel with records. */
+/* Counters of a kernel with records, and what a slot has for the pass that appends. */
 csf_status cuda_records_open (cuda_session * session, csf_hostpool * hostpool, csf_error * error);
+csf_status cuda_records_open_slot (cuda_session * session, cuda_slot * slot, csf_error * error);
+void cuda_records_close_slot (const cuda_driver * cu, cuda_slot * slot);
 void cuda_records_close (cuda_session * session);
 
-/* Puts the pass that appends, and what the host needs of it, on the slot's stream. */
-csf_status cuda_records_enqueue (cuda_session * session, cuda_slot * slot, csf_error * error);
+/* A frame's four steps.  clear: at its begin, since the counter needs nothing of the frame.  append: what
+ * slot->stream was given so far is followed by the pass, on records_stream.  await: what slot->stream is given
+ * from now on follows the pass.  bring: what the host needs, on this stream. */
+csf_status cuda_records_clear (cuda_session * session, cuda_slot * slot, csf_error * error);
+csf_status cuda_records_append (cuda_session * session, cuda_slot * slot, csf_error * error);
+csf_status cuda_records_await (cuda_session * session, cuda_slot * slot, csf_error * error);
+csf_status cuda_records_bring (cuda_session * session, cuda_slot * slot, cu_stream stream,
+    csf_error * error);
 
 #endif

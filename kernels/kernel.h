@@ -266,8 +266,9 @@ struct csfk_kernel
 
   /* Optional: the records this kernel appends.  The pass that appends comes after process() or enqueue(),
    * and once more, with the count at 0, when there was no room for all.  So it reads only what belongs to
-   * the frame: in, out, workspace, regions and parameters, not the state.  collect() is the C path's,
-   * emit() launches on the device as enqueue() does. */
+   * the frame: in, out, workspace, regions and parameters, not the state; it writes the workspace and
+   * nothing else, since `out` is on its way to the host meanwhile.  collect() is the C path's, emit()
+   * launches on the device as enqueue() does. */
   unsigned record_size;         /* bytes, a multiple of 4; 0: no records */
   int record_kind;              /* csfk_record_kind */
   const char *record_name;      /* such as "moving-region" */
@@ -321,7 +322,8 @@ typedef struct csfk_desc
   unsigned n_params;
   csfk_desc_param params[CSFK_MAX_DESC_PARAMS];
   /* Records: the function NAME_emit appends them.  It is launched after NAME, over the same pixels and with
-   * the same structure, and once more when there was no room for all. */
+   * the same structure, and once more when there was no room for all.  It must not write `out`, which is on
+   * its way to the host meanwhile. */
   unsigned record_size;         /* bytes, a multiple of 4; 0: no records and no NAME_emit */
   int record_kind;              /* csfk_record_kind */
   char record_name[CSFK_LABEL_BYTES];   /* "": NAME */
