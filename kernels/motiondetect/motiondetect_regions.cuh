@@ -115,14 +115,20 @@ csfk_motiondetect_cells (const csfk_motiondetect_args args)
 
 /* labels: of a moving cell its own number, which makes it a root, or a lower one of its region. */
 
+/* Shortens the way for those who come after: a cell that is no root never is one again, and whichever of
+ * several threads writes its label last, it is an ancestor's. */
 static __device__ __forceinline__ unsigned
-find_root (const volatile unsigned *labels, unsigned cell)
+find_root (unsigned *labels, unsigned cell)
 {
   unsigned label = labels[cell];
 
   while (label != cell) {
+    const unsigned above = labels[label];
+
+    if (above != label)
+      atomicMin (&labels[cell], above);
     cell = label;
-    label = labels[cell];
+    label = above;
   }
   return cell;
 }
@@ -165,11 +171,13 @@ label_row (unsigned *labels, unsigned cell, unsigned n, unsigned column, bool mo
     labels[cell] = moves ? cell - lane + 31 - __clz (breaks) : STILL;
 }
 
-/* Joins a moving cell with those west and north of it that nothing else joins it with. */
+/* Joins a moving cell with those of its neighbours west and north that nothing else joins it with: each
+ * pair of runs that touch costs few joins, however long they are. */
 static __device__ __forceinline__ void
 join_neighbours (unsigned *labels, unsigned cell, unsigned column, unsigned columns)
 {
-  const bool west = column > 0 && labels[cell - 1] != STILL;
+  const bool has_west = column > 0, has_east = column + 1 < columns;
+  const bool west = has_west && labels[cell - 1] != STILL;
   const unsigned above = cell - columns;
 
   if (west && threadIdx.x % 32 == 0)
@@ -177,12 +185,13 @@ join_neighbours (unsigned *labels, unsigned cell, unsigned column, unsigned colu
   if (cell < columns)
     return;
   if (labels[above] != STILL) {
-    join_cells (labels, cell, above);
+    if (!west || labels[above - 1] == STILL)
+      join_cells (labels, cell, above);
     return;
   }
-  if (!west && column > 0 && labels[above - 1] != STILL)
+  if (has_west && !west && labels[above - 1] != STILL)
     join_cells (labels, cell, above - 1);
-  if (column + 1 < columns && labels[above + 1] != STILL)
+  if (has_east && labels[cell + 1] == STILL && labels[above + 1] != STILL)
     join_cells (labels, cell, above + 1);
 }
 
@@ -247,7 +256,7 @@ csfk_motiondetect_emit (const csfk_motiondetect_args args)
   const patch_arrays cells = find_cells (args);
   const unsigned columns = args.columns, n = columns * args.rows, n_all = (n + 31) & ~31u;
 
-#pragma unroll 4
+#pragma unroll 8
   for (unsigned i = threadIdx.x; i < n_all; i += CSFK_MOTIONDETECT_REGION_THREADS)
     label_row (labels, i, n, i % columns, i < n && cells.area[i] != 0);
   __syncthreads ();
