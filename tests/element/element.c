@@ -320,11 +320,27 @@ pipeline_new (const gchar * line)
   return pipeline;
 }
 
+static void
+note_gone (gpointer gone)
+{
+  g_atomic_int_set ((gint *) gone, TRUE);
+}
+
+/* Until it is gone with all that it kept, CUDA contexts among them: a change to PLAYING that GStreamer
+ * continues in a thread of its own holds the bin for a moment after a change to NULL overtook it. */
 void
 pipeline_free (GstElement * pipeline)
 {
+  static gint gone;
+
   gst_element_set_state (pipeline, GST_STATE_NULL);
+  g_atomic_int_set (&gone, FALSE);
+  /* Let go in GObject's finalize, the last of all. */
+  g_object_set_data_full (G_OBJECT (pipeline), "test-gone", &gone, note_gone);
   gst_object_unref (pipeline);
+  for (guint n = 0; n < 10000 && !g_atomic_int_get (&gone); n++)
+    g_usleep (1000);
+  ck_assert_msg (g_atomic_int_get (&gone), "somebody still holds the pipeline");
 }
 
 /* The pipeline outlives every use of it, so no reference is given. */

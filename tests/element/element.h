@@ -136,7 +136,7 @@ void expect_no_trouble (GstBus * bus);
 
 /* A gst-launch line in which "! X" stands for the element on the backend under test. */
 GstElement *pipeline_new (const gchar * line);
-/* Stops it first. */
+/* Stops it first, and returns when it is gone: nobody else may hold it. */
 void pipeline_free (GstElement * pipeline);
 GstElement *pipeline_get (GstElement * pipeline, const gchar * name);
 void pipeline_play (GstElement * pipeline);
