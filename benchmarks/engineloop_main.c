@@ -54,9 +54,9 @@ measure (csf_device *device, busloop *bus, const bench_options *options, const b
     bench_row_add_peer (&row, "plain loop", plain);
     bench_row_add_extra (&row, "cpu-us", result.cpu_us);
     bench_row_add_extra (&row, "host-copies", (double) result.stats.host_copies);
-    bench_row_add_extra (&row, "upload-us", (double) result.stats.upload_ns / 1e3);
-    bench_row_add_extra (&row, "kernel-us", (double) result.stats.kernel_ns / 1e3);
-    bench_row_add_extra (&row, "download-us", (double) result.stats.download_ns / 1e3);
+    bench_row_add_extra (&row, "upload-us", (double) result.stats.part[CSF_PART_UPLOAD].mean_ns / 1e3);
+    bench_row_add_extra (&row, "kernel-us", (double) result.stats.part[CSF_PART_KERNEL].mean_ns / 1e3);
+    bench_row_add_extra (&row, "download-us", (double) result.stats.part[CSF_PART_DOWNLOAD].mean_ns / 1e3);
     bench_report_add (report, &row);
   }
   return true;

@@ -265,9 +265,9 @@ csf_backend_session_close (csf_session *session)
 
 csf_status
 csf_backend_start (csf_session *session, unsigned slot, const csf_job *job,
-    const csf_record_buffer *records, uint64_t run, bool first, csf_error *error)
+    const csf_record_buffer *records, csf_run run, csf_error *error)
 {
-  return session->device->ops->start (session, slot, job, records, run, first, error);
+  return session->device->ops->start (session, slot, job, records, run, error);
 }
 
 csf_status

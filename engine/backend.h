@@ -34,9 +34,18 @@ typedef struct csf_times
   bool valid;
   bool parallel;                /* stages of one kind run at once (CPU threads), not one by one */
   uint64_t run;                 /* frames of one number share the instant */
-  double start, upload, kernel, download;
-  double records;               /* the pass that appends, beside the download; as kernel without one */
+  uint64_t instant_ns;          /* the instant on CLOCK_MONOTONIC, about */
+  double since_run;             /* from the instant of the run before to this one's; 0: not known */
+  double start, end[CSF_N_PARTS];       /* the device's parts only */
 } csf_times;
+
+/* Whether a frame is timed, and with which others. */
+typedef struct csf_run
+{
+  uint64_t number;              /* from 1 on; 0: not timed */
+  bool first;                   /* the run's instant is this frame's start */
+  bool follows;                 /* with first: the frame before belonged to the run before */
+} csf_run;
 
 /* A slot's room for records.  Filled by record_alloc but for capacity; belongs to the metasink. */
 typedef struct csf_record_buffer
@@ -81,11 +90,10 @@ struct csf_backend_ops
       csf_error * error);
   void (*session_close) (csf_session * session);
 
-  /* required, submit thread: starts the job on the slot and returns.  run != 0: time it, as part of
-   * that run; first: its reference instant is this frame's start.  On failure the slot may have work
-   * in flight: the caller waits for it with wait, as after a success. */
+  /* required, submit thread: starts the job on the slot and returns.  run: whether to time it.  On failure the
+   * slot may have work in flight: the caller waits for it with wait, as after a success. */
   csf_status (*start) (csf_session * session, unsigned slot, const csf_job * job,
-      const csf_record_buffer * records, uint64_t run, bool first, csf_error * error);
+      const csf_record_buffer * records, csf_run run, csf_error * error);
 
   /* required, any one thread at a time a slot: CSF_OK when the slot's work is done, CSF_AGAIN when it
    * is not after about timeout_ns (0: only look), or the failure of that work. */
@@ -124,7 +132,7 @@ csf_status csf_backend_session_open (csf_device * device, const csf_config * con
     csf_session ** session, csf_error * error);
 void csf_backend_session_close (csf_session * session);
 csf_status csf_backend_start (csf_session * session, unsigned slot, const csf_job * job,
-    const csf_record_buffer * records, uint64_t run, bool first, csf_error * error);
+    const csf_record_buffer * records, csf_run run, csf_error * error);
 csf_status csf_backend_record_alloc (csf_session * session, unsigned capacity,
     csf_record_buffer * buffer, csf_error * error);
 void csf_backend_record_free (csf_session * session, csf_record_buffer * buffer);

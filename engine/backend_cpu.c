@@ -280,7 +280,7 @@ cpu_session_open (csf_device *device, const csf_config *config, csf_session **re
 
 static csf_status
 cpu_start (csf_session *base, unsigned index, const csf_job *job, const csf_record_buffer *records,
-    uint64_t run, bool first, csf_error *error)
+    csf_run run, csf_error *error)
 {
   cpu_session *session = (cpu_session *) base;
   cpu_slot *slot = &session->slots[index];
@@ -292,8 +292,8 @@ cpu_start (csf_session *base, unsigned index, const csf_job *job, const csf_reco
     slot->records = *records;
   if (session->kernel->params_size > 0)
     memcpy (slot->params, job->params, session->kernel->params_size);
-  slot->timed = run != 0;
-  slot->run = run;
+  slot->timed = run.number != 0;
+  slot->run = run.number;
   slot->pending = true;
   pthread_cond_signal (&session->work);
   pthread_mutex_unlock (&session->lock);
@@ -330,8 +330,10 @@ cpu_get_times (csf_session *base, unsigned index, csf_times *times)
   times->valid = slot->timed;
   times->parallel = true;
   times->run = slot->run;
-  times->start = times->upload = (double) (slot->begin_ns - session->base_ns);
-  times->kernel = times->records = times->download = (double) (slot->end_ns - session->base_ns);
+  times->instant_ns = session->base_ns;
+  times->start = times->end[CSF_PART_UPLOAD] = (double) (slot->begin_ns - session->base_ns);
+  times->end[CSF_PART_KERNEL] = times->end[CSF_PART_RECORDS] = times->end[CSF_PART_DOWNLOAD] =
+      (double) (slot->end_ns - session->base_ns);
   pthread_mutex_unlock (&session->lock);
 }
 

@@ -54,7 +54,7 @@ csf_status cuda_session_open (csf_device * device, const csf_config * config, cs
     csf_error * error);
 void cuda_session_close (csf_session * session);
 csf_status cuda_start (csf_session * session, unsigned slot, const csf_job * job,
-    const csf_record_buffer * records, uint64_t run, bool first, csf_error * error);
+    const csf_record_buffer * records, csf_run run, csf_error * error);
 csf_status cuda_wait (csf_session * session, unsigned slot, uint64_t timeout_ns, csf_error * error);
 void cuda_get_times (csf_session * session, unsigned slot, csf_times * times);
 uint64_t cuda_get_device_bytes (csf_session * session);

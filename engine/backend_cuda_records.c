@@ -275,7 +275,7 @@ cuda_records_append (cuda_session *session, cuda_slot *slot, csf_error *error)
   CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->records_begin, slot->stream);
   CU (CSF_STAGE_KERNEL, slot->frame, StreamWaitEvent, slot->records_stream, slot->records_begin, 0);
   status = launch_emit (session, slot, error);
-  if (status == CSF_OK && slot->timed)
+  if (status == CSF_OK && slot->run.number != 0)
     CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->marks[MARK_RECORDS], slot->records_stream);
   if (status == CSF_OK)
     CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->records_done, slot->records_stream);

@@ -57,8 +57,9 @@ cuda_session_close (csf_session *base)
     for (unsigned i = 0; i < session->n_slots; i++)
       free_slot (cu, &session->slots[i]);
     cuda_records_close (session);
-    if (session->run_base != NULL)
-      cu->EventDestroy (session->run_base);
+    for (int i = 0; i < 2; i++)
+      if (session->run_base[i] != NULL)
+        cu->EventDestroy (session->run_base[i]);
     if (session->is_open && session->kernel->close != NULL)
       session->kernel->close (session->instance);
     if (session->state != 0)
@@ -200,7 +201,8 @@ cuda_session_open (csf_device *base, const csf_config *config, csf_session **res
     status = cuda_records_open (session, config->hostpool, error);
   if (status != CSF_OK)
     goto fail;
-  CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &session->run_base, CU_EVENT_DEFAULT);
+  for (int i = 0; i < 2; i++)
+    CU (CSF_STAGE_OPEN, CSF_NO_FRAME, EventCreate, &session->run_base[i], CU_EVENT_DEFAULT);
   for (unsigned i = 0; i < session->n_slots; i++) {
     status = open_slot (session, &session->slots[i], config, error);
     if (status != CSF_OK)
@@ -494,8 +496,7 @@ fail:
 }
 
 static csf_status
-enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
-    csf_error *error)
+enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *error)
 {
   const cuda_driver *cu = session->device->cu;
   csf_status status = CSF_OK;
@@ -505,9 +506,12 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->fence, job->fences[i]);
     CU (CSF_STAGE_UPLOAD, job->frame, StreamWaitEvent, slot->stream, slot->fence, 0);
   }
-  if (first)
-    CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, session->run_base, slot->stream);
-  if (slot->timed)
+  if (slot->run.first) {
+    CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, session->run_base[slot->run.number % 2],
+        slot->stream);
+    session->run_instant_ns[slot->run.number % 2] = csf_now_ns ();
+  }
+  if (slot->run.number != 0)
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_START], slot->stream);
   if (session->counts != 0)
     status = cuda_records_clear (session, slot, error);
@@ -517,7 +521,7 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     status = copy_planes (session, slot, &job->in, &session->in, slot->in, TO_DEVICE, error);
   if (status != CSF_OK)
     return status;
-  if (slot->timed)
+  if (slot->run.number != 0)
     CU (CSF_STAGE_UPLOAD, job->frame, EventRecord, slot->marks[MARK_UPLOAD], slot->stream);
   status = take_state (session, slot, job, error);
   if (status == CSF_OK)
@@ -526,7 +530,7 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     status = leave_state (session, slot, job, error);
   if (status != CSF_OK)
     return status;
-  if (slot->timed)
+  if (slot->run.number != 0)
     CU (CSF_STAGE_KERNEL, job->frame, EventRecord, slot->marks[MARK_KERNEL], slot->stream);
   if (session->counts != 0)
     status = cuda_records_append (session, slot, error);
@@ -538,7 +542,7 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, bool first,
     status = cuda_records_bring (session, slot, slot->stream, error);
   if (status != CSF_OK)
     return status;
-  if (slot->timed)
+  if (slot->run.number != 0)
     CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->marks[MARK_DOWNLOAD], slot->stream);
   CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->done, slot->stream);
   slot->recorded = true;
@@ -548,7 +552,7 @@ fail:
 
 csf_status
 cuda_start (csf_session *base, unsigned index, const csf_job *job, const csf_record_buffer *records,
-    uint64_t run, bool first, csf_error *error)
+    csf_run run, csf_error *error)
 {
   cuda_session *session = (cuda_session *) base;
   cuda_slot *slot = &session->slots[index];
@@ -558,11 +562,10 @@ cuda_start (csf_session *base, unsigned index, const csf_job *job, const csf_rec
   if (records != NULL)
     slot->records = *records;
   slot->recorded = false;
-  slot->timed = run != 0;
   slot->run = run;
   if (status != CSF_OK)
     return status;
-  status = enqueue (session, slot, job, first && run != 0, error);
+  status = enqueue (session, slot, job, error);
   cuda_leave (session->device);
   return status;
 }
@@ -631,31 +634,41 @@ cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *er
   return status;
 }
 
+/* Nanoseconds from one event to another; false when the driver does not say. */
+static bool
+elapsed (const cuda_driver *cu, cu_event from, cu_event to, double *ns)
+{
+  float milliseconds = 0;
+
+  if (cu->EventElapsedTime (&milliseconds, from, to) != CU_SUCCESS)
+    return false;
+  *ns = (double) milliseconds * 1e6;
+  return true;
+}
+
 void
 cuda_get_times (csf_session *base, unsigned index, csf_times *times)
 {
   cuda_session *session = (cuda_session *) base;
   cuda_slot *slot = &session->slots[index];
   const cuda_driver *cu = session->device->cu;
-  double *const ends[N_MARKS] = {
-    &times->start, &times->upload, &times->kernel, &times->records, &times->download
-  };
+  const unsigned turn = slot->run.number % 2;
+  const cu_event instant = session->run_base[turn];
 
-  if (!slot->timed || cuda_enter (session->device, NULL, CSF_STAGE_WAIT, slot->frame) != CSF_OK)
+  if (slot->run.number == 0
+      || cuda_enter (session->device, NULL, CSF_STAGE_WAIT, slot->frame) != CSF_OK)
     return;
-  times->valid = true;
-  times->run = slot->run;
-  for (int m = 0; m < N_MARKS; m++) {
-    float milliseconds = 0;
-
-    if (m == MARK_RECORDS && session->counts == 0) {
-      times->records = times->kernel;
-      continue;
-    }
-    if (cu->EventElapsedTime (&milliseconds, session->run_base, slot->marks[m]) != CU_SUCCESS)
-      times->valid = false;
-    *ends[m] = (double) milliseconds * 1e6;
-  }
+  times->run = slot->run.number;
+  times->instant_ns = session->run_instant_ns[turn];
+  times->valid = elapsed (cu, instant, slot->marks[MARK_START], &times->start)
+      && elapsed (cu, instant, slot->marks[MARK_UPLOAD], &times->end[CSF_PART_UPLOAD])
+      && elapsed (cu, instant, slot->marks[MARK_KERNEL], &times->end[CSF_PART_KERNEL])
+      && elapsed (cu, instant, slot->marks[MARK_DOWNLOAD], &times->end[CSF_PART_DOWNLOAD]);
+  times->end[CSF_PART_RECORDS] = times->end[CSF_PART_KERNEL];
+  if (session->counts != 0)
+    times->valid &= elapsed (cu, instant, slot->marks[MARK_RECORDS], &times->end[CSF_PART_RECORDS]);
+  if (slot->run.first && slot->run.follows)
+    times->valid &= elapsed (cu, session->run_base[1 - turn], instant, &times->since_run);
   cuda_leave (session->device);
 }
 

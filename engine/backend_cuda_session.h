@@ -48,8 +48,7 @@ typedef struct cuda_slot
   cu_deviceptr attached;        /* managed memory that is records_stream's alone */
   uint64_t frame;
   bool recorded;                /* done marks this job's end; otherwise ask the stream */
-  bool timed;
-  uint64_t run;
+  csf_run run;
 } cuda_slot;
 
 typedef struct cached_function
@@ -71,7 +70,9 @@ typedef struct cuda_session
   size_t state_size, workspace_size;
   unsigned state_frames;        /* submit thread: frames that the state has seen */
   cu_event last_kernel;         /* submit thread: of the frame before, NULL at first */
-  cu_event run_base;
+  /* Of a run and the one before it in turn, by the run's number. */
+  cu_event run_base[2];
+  uint64_t run_instant_ns[2];
   uint64_t slot_bytes;          /* of a slot */
   atomic_uint_fast64_t device_bytes;    /* of all, so far */
   pthread_mutex_t lock;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "distribution.h"
 #include "kernels/kernel.h"
 
 #define CSF_MAX_STREAMS 64
@@ -186,12 +187,42 @@ typedef struct csf_config
   /* For kernels with records. */
   csf_metadata_memory metadata_memory;
   unsigned max_records;         /* of a frame; 0: CSF_DEFAULT_MAX_RECORDS */
+  /* Every frame's device stages are timed, not a sample of them; costs events on the streams. */
+  bool time_all;
 
   /* Called once for each job that is not handed out by csf_engine_retire: nothing uses its memory any
    * more.  From the thread that retires, drains or destroys.  Never NULL. */
   void (*release) (void *context, void *user);
   void *context;
 } csf_config;
+
+/* The parts of a frame's way, in the order of their begin. */
+typedef enum csf_part
+{
+  CSF_PART_STAGING = 0,         /* host: copying a pageable input into pinned memory */
+  CSF_PART_SUBMIT,              /* host: handing the work to the device */
+  CSF_PART_UPLOAD,
+  CSF_PART_KERNEL,
+  CSF_PART_RECORDS,             /* the pass that appends records, beside the download */
+  CSF_PART_DOWNLOAD,
+  CSF_N_PARTS
+} csf_part;
+
+/* CLOCK_MONOTONIC, in nanoseconds. */
+typedef struct csf_span
+{
+  uint64_t begin, end;          /* the same: it took no time, or there was none */
+} csf_span;
+
+/* When a frame's parts ran.  A device's stage begins when it could: the frame's stage before has ended and the
+ * frame before has left the stage.  The host's clock and the device's are aligned to some microseconds. */
+typedef struct csf_frame_times
+{
+  unsigned stream;              /* 0 .. num_streams - 1 */
+  bool timed;                   /* the device's spans are there */
+  uint64_t retired;             /* the host found it finished */
+  csf_span span[CSF_N_PARTS];
+} csf_frame_times;
 
 /* What a finished job gives back.  The caller owns `user` again. */
 typedef struct csf_result
@@ -205,6 +236,7 @@ typedef struct csf_result
    * records_wanted: more than n_records when max_records was hit. */
   void *records;
   unsigned n_records, records_wanted;
+  csf_frame_times times;
 } csf_result;
 
 csf_status csf_engine_create (const csf_config * config, csf_engine ** engine, csf_error * error);
@@ -239,7 +271,7 @@ void csf_engine_set_interrupted (csf_engine * engine, bool interrupted);
 /* Jobs submitted and not yet retired. */
 unsigned csf_engine_get_in_flight (csf_engine * engine);
 
-/* Counters since creation and the stage times since the last call that took the window. */
+/* Counters since creation, and the times of the window since the last call that took it. */
 typedef struct csf_engine_stats
 {
   uint64_t submitted, retired;
@@ -248,9 +280,10 @@ typedef struct csf_engine_stats
   uint64_t growths;             /* allocations of device and record memory after the engine was created */
   uint64_t records;             /* handed out */
   csf_metadata_memory metadata_memory;  /* in use; CSF_METADATA_AUTO without records */
-  uint64_t timed;               /* frames the means below are taken from */
-  uint64_t upload_ns, kernel_ns, download_ns;   /* mean time a stage really ran, this window */
-  uint64_t frame_ns;            /* mean time from one frame's end to the next's in the timed runs */
+  /* This window's.  Of the device's parts a sample of frames, of the host's all. */
+  csf_summary part[CSF_N_PARTS];
+  uint64_t timed;               /* frames in that sample */
+  uint64_t frame_ns;            /* mean time from one frame's end to the next's in the sample */
 } csf_engine_stats;
 
 /* Any thread.  take_window: the next call's means start afresh. */

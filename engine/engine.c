@@ -29,6 +29,8 @@
 #define HANG_NS 10000000000u
 #define RUN_INTERVAL_NS 200000000u
 #define FIRST_REGIONS 64
+/* Frames of a run when all are timed: what a run's instant is good for. */
+#define LONG_RUN (2 * CSF_MAX_STREAMS)
 
 typedef struct slot
 {
@@ -36,6 +38,7 @@ typedef struct slot
   void *user;
   csf_status start_status;      /* not CSF_OK: the device refused part of the job */
   csf_error start_error;
+  csf_frame_times times;        /* submit thread: stream and the host's parts */
   csf_hostblock *staging;       /* submit thread */
   csf_hostblock *regions;       /* submit thread: the frame's own copy */
 } slot;
@@ -122,6 +125,7 @@ csf_engine_create (const csf_config *config, csf_engine **result, csf_error *err
   pthread_mutex_init (&engine->lock, NULL);
   pthread_cond_init (&engine->changed, NULL);
   engine->since_run = UINT64_MAX;
+  engine->trace.epoch = csf_now_ns ();
   *result = engine;
   return CSF_OK;
 }
@@ -294,33 +298,44 @@ keep_regions (csf_engine *engine, slot *target, csf_job *job, csf_error *error)
   return CSF_OK;
 }
 
-/* The run this frame is timed in, or 0. */
-static uint64_t
-choose_run (csf_engine *engine, bool *first)
+static bool
+run_is_due (csf_engine *engine, uint64_t now)
 {
   unsigned lead = engine->config.num_streams;
-  uint64_t now;
 
-  *first = false;
+  if (engine->config.time_all)
+    return true;
+  /* Seldom enough to cost nothing. */
+  return engine->since_run > lead
+      && (engine->since_run >= (uint64_t) UNTIMED_PER_TIMED * (lead + 2)
+      || now - engine->run_started_ns >= RUN_INTERVAL_NS);
+}
+
+/* Whether this frame is timed.  The instant of a run is needed until its frames have left, and serves for the
+ * next run but one: so a run has more frames than there can be in flight. */
+static csf_run
+choose_run (csf_engine *engine, uint64_t now)
+{
+  unsigned lead = engine->config.num_streams;
+  csf_run run = { 0 };
+
   if (engine->run_left > 0) {
     if (--engine->run_left == 0)
       engine->since_run = 0;
-    return engine->run;
+    run.number = engine->run;
+    return run;
   }
   if (engine->since_run < UINT64_MAX)
     engine->since_run++;
-  /* The reference instant belongs to one run: frames of the last one must have left. */
-  if (engine->since_run <= lead)
-    return 0;
-  now = csf_now_ns ();
-  if (engine->since_run < (uint64_t) UNTIMED_PER_TIMED * (lead + 2)
-      && now - engine->run_started_ns < RUN_INTERVAL_NS)
-    return 0;
+  if (!run_is_due (engine, now))
+    return run;
   engine->run_started_ns = now;
   engine->run++;
-  engine->run_left = 2 * lead + 1;
-  *first = true;
-  return engine->run;
+  engine->run_left = engine->config.time_all ? LONG_RUN : 2 * lead + 1;
+  run.number = engine->run;
+  run.first = true;
+  run.follows = engine->config.time_all && engine->run > 1;
+  return run;
 }
 
 static csf_status
@@ -348,8 +363,8 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
   bool pins = csf_backend_pins (engine->config.device);
   bool stages = pins && job->in_memory == CSF_MEMORY_HOST && !job->in_pinned;
   bool copies_out = pins && job->out_memory == CSF_MEMORY_HOST && !job->out_pinned;
-  bool first;
-  uint64_t run;
+  csf_frame_times times = {.stream = index };
+  uint64_t begin = csf_now_ns ();
   csf_status status;
 
   assert (has_free_slot (engine));
@@ -366,8 +381,11 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
         "the frame's memory is %s; the engine was opened for the other kind",
         job->in_memory == CSF_MEMORY_DEVICE ? "on a device" : "on the host");
   status = check_not_broken (engine, error);
-  if (status == CSF_OK && stages)
+  times.span[CSF_PART_STAGING].begin = times.span[CSF_PART_STAGING].end = begin;
+  if (status == CSF_OK && stages) {
     status = stage (engine, target, &own, error);
+    times.span[CSF_PART_STAGING].end = csf_now_ns ();
+  }
   if (status == CSF_OK)
     status = keep_regions (engine, target, &own, error);
   if (status != CSF_OK)
@@ -375,10 +393,12 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
 
   target->frame = job->frame;
   target->user = job->user;
-  run = choose_run (engine, &first);
   target->start_status = csf_backend_start (engine->session, index, &own,
-      engine->sink == NULL ? NULL : csf_metasink_take (engine->sink, index), run, first,
+      engine->sink == NULL ? NULL : csf_metasink_take (engine->sink, index), choose_run (engine, begin),
       &target->start_error);
+  times.span[CSF_PART_SUBMIT].begin = times.span[CSF_PART_STAGING].end;
+  times.span[CSF_PART_SUBMIT].end = csf_now_ns ();
+  target->times = times;
   atomic_fetch_add (&engine->host_copies, (unsigned) stages + (unsigned) copies_out);
   atomic_fetch_add (&engine->submitted, 1);
   if (staged != NULL)
@@ -403,13 +423,15 @@ finish (csf_engine *engine, unsigned index, uint64_t count, csf_result *result)
   result->frame = result->error.frame = finished->frame;
   result->user = finished->user;
   result->discarded = count < atomic_load (&engine->discard_before);
+  result->times = finished->times;
+  result->times.retired = csf_now_ns ();
 
   pthread_mutex_lock (&engine->lock);
   if (result->status != CSF_OK && !engine->broken) {
     engine->broken = true;
     engine->broken_error = result->error;
   }
-  csf_trace_add (&engine->trace, &times, engine->config.num_streams);
+  csf_trace_add (&engine->trace, &times, engine->config.num_streams, &result->times);
   pthread_mutex_unlock (&engine->lock);
   free_slot (engine);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Turns the end times of the stages of adjacent frames into how long each stage really ran.  Knows
- * nothing of devices. */
+/* Turns the end times of the stages of adjacent frames into when each stage really ran, on the host's clock.
+ * Knows nothing of devices. */
 #include "trace.h"
 
 static double
@@ -10,54 +10,122 @@ latest (double a, double b)
 }
 
 static double
-not_negative (double a)
+since_epoch (const csf_trace *trace, uint64_t ns)
 {
-  return a > 0 ? a : 0;
+  return (double) (int64_t) (ns - trace->epoch);
 }
 
-/* A stage begins when the frame's previous stage has ended and, where frames take turns on one engine
- * (the copy engine, the multiprocessors), the frame before has left it. */
-void
-csf_trace_add (csf_trace *trace, const csf_times *times, unsigned lead)
+static uint64_t
+host_time (const csf_trace *trace, double ns)
 {
-  double previous_end;
+  return trace->epoch + (uint64_t) (int64_t) (ns + 0.5);
+}
 
-  if (!times->valid)
-    return;
-  if (trace->run != times->run) {
-    trace->run = times->run;
-    trace->position = 0;
-    trace->upload_end = trace->kernel_end = trace->download_end = times->start;
+/* A new run has a new instant.  Where the device says how long after the last one it was, both are on one
+ * axis, and what ran before is known. */
+static void
+begin_run (csf_trace *trace, const csf_times *times, unsigned lead)
+{
+  if (times->since_run > 0 && trace->run != 0) {
+    trace->origin += times->since_run;
+  } else {
+    trace->origin = since_epoch (trace, times->instant_ns);
+    trace->position = times->run == 1 ? lead : 0;  /* nothing ran before the first */
+    for (int p = 0; p < CSF_N_PARTS; p++)
+      trace->end[p] = trace->origin + times->start;
+    trace->last_end = trace->origin + times->start;
   }
-  previous_end = trace->download_end;
-  if (trace->position++ >= lead) {
-    double upload_free = times->parallel ? times->start : trace->upload_end;
-    double kernel_free = times->parallel ? times->start : trace->kernel_end;
-    double download_free = times->parallel ? times->start : trace->download_end;
+  trace->run = times->run;
+}
 
-    trace->upload += not_negative (times->upload - latest (times->start, upload_free));
-    trace->kernel += not_negative (times->kernel - latest (times->upload, kernel_free));
-    trace->download += not_negative (times->download - latest (times->kernel, download_free));
-    trace->frame += not_negative (times->download - previous_end);
-    trace->frames++;
+/* The two clocks need not run alike: nothing began before the host asked for it, and nothing ended after the
+ * host saw it finished. */
+static void
+align (csf_trace *trace, const csf_times *times, const csf_frame_times *frame)
+{
+  double early = since_epoch (trace, frame->span[CSF_PART_SUBMIT].begin)
+      - (trace->origin + times->start);
+  double late = trace->origin + times->end[CSF_PART_DOWNLOAD] - since_epoch (trace, frame->retired);
+  double shift = early > 0 ? early : late > 0 ? -late : 0;
+
+  trace->origin += shift;
+  for (int p = 0; p < CSF_N_PARTS; p++)
+    trace->end[p] += shift;
+  trace->last_end += shift;
+}
+
+/* A stage begins when the frame's stage before it has ended and, where frames take turns on one engine
+ * (the copy engine, the multiprocessors), the frame before has left it. */
+static void
+add_part (csf_trace *trace, const csf_times *times, csf_part part, bool takes_turns, double ready,
+    bool counts, csf_frame_times *frame)
+{
+  const double end = trace->origin + times->end[part];
+  double begin = takes_turns ? latest (ready, trace->end[part]) : ready;
+
+  if (begin > end)
+    begin = end;
+  if (counts) {
+    frame->span[part].begin = host_time (trace, begin);
+    frame->span[part].end = host_time (trace, end);
+    csf_distribution_add (&trace->part[part], (uint64_t) (end - begin + 0.5));
   }
-  trace->upload_end = latest (trace->upload_end, times->upload);
-  trace->kernel_end = latest (trace->kernel_end, times->kernel);
-  trace->download_end = latest (trace->download_end, times->download);
+  trace->end[part] = latest (trace->end[part], end);
+}
+
+static void
+add_device (csf_trace *trace, const csf_times *times, unsigned lead, csf_frame_times *frame)
+{
+  const bool turns = !times->parallel;
+  double previous_end, end;
+  bool follows, counts;
+
+  if (trace->run != times->run)
+    begin_run (trace, times, lead);
+  align (trace, times, frame);
+  previous_end = trace->last_end;
+  follows = trace->position >= lead;
+  if (!follows)
+    trace->position++;
+  /* Where frames take no turns, it does not matter what ran before. */
+  counts = follows || times->parallel;
+  frame->timed = counts;
+  add_part (trace, times, CSF_PART_UPLOAD, turns, trace->origin + times->start, counts, frame);
+  add_part (trace, times, CSF_PART_KERNEL, turns, trace->origin + times->end[CSF_PART_UPLOAD], counts,
+      frame);
+  add_part (trace, times, CSF_PART_RECORDS, false, trace->origin + times->end[CSF_PART_KERNEL], counts,
+      frame);
+  add_part (trace, times, CSF_PART_DOWNLOAD, turns, trace->origin + times->end[CSF_PART_KERNEL], counts,
+      frame);
+  end = trace->origin + times->end[CSF_PART_DOWNLOAD];
+  if (follows) {
+    trace->n_frames++;
+    trace->frame += latest (end - previous_end, 0);
+  }
+  trace->last_end = latest (previous_end, end);
+}
+
+void
+csf_trace_add (csf_trace *trace, const csf_times *times, unsigned lead, csf_frame_times *frame)
+{
+  for (csf_part part = CSF_PART_STAGING; part <= CSF_PART_SUBMIT; part++)
+    csf_distribution_add (&trace->part[part], frame->span[part].end - frame->span[part].begin);
+  frame->timed = false;
+  if (times->valid)
+    add_device (trace, times, lead, frame);
 }
 
 void
 csf_trace_read (csf_trace *trace, csf_engine_stats *stats, bool clear)
 {
-  double frames = trace->frames > 0 ? (double) trace->frames : 1;
-
-  stats->timed = trace->frames;
-  stats->upload_ns = (uint64_t) (trace->upload / frames);
-  stats->kernel_ns = (uint64_t) (trace->kernel / frames);
-  stats->download_ns = (uint64_t) (trace->download / frames);
-  stats->frame_ns = (uint64_t) (trace->frame / frames);
-  if (clear) {
-    trace->frames = 0;
-    trace->upload = trace->kernel = trace->download = trace->frame = 0;
-  }
+  for (int p = 0; p < CSF_N_PARTS; p++)
+    stats->part[p] = csf_distribution_summarize (&trace->part[p]);
+  stats->timed = trace->n_frames;
+  stats->frame_ns = trace->n_frames == 0 ? 0 : (uint64_t) (trace->frame / (double) trace->n_frames);
+  if (!clear)
+    return;
+  for (int p = 0; p < CSF_N_PARTS; p++)
+    csf_distribution_clear (&trace->part[p]);
+  trace->n_frames = 0;
+  trace->frame = 0;
 }

@@ -19,6 +19,7 @@ typedef struct
   GstVideoFrame input_frame, output_frame;
   gboolean begins_anew;         /* it does not follow the frame before */
   guint64 submit_time;          /* monotonic, ns */
+  csf_span waited;              /* a stream waited for it */
   guint64 push_time_before;     /* the element's total time in pushing when it was submitted, ns */
 } GstCsfFrame;
 

@@ -166,6 +166,7 @@ gst_csf_start (GstCudaStreamFilter * self)
   GST_OBJECT_UNLOCK (self);
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
   gst_csf_stats_reset (self->stats);
+  gst_csf_report_start (self);
   g_mutex_lock (&self->lock);
   self->eos_queued = FALSE;
   self->earliest_time = GST_CLOCK_TIME_NONE;
@@ -239,6 +240,7 @@ gst_csf_stop (GstCudaStreamFilter * self)
 
   close_device (self);
   unload_kernel (self);
+  gst_csf_report_stop (self);
   /* What others offered is kept by GstElement; our own goes. */
   g_mutex_lock (&self->lock);
   context = self->cuda_context;
@@ -340,6 +342,7 @@ create_engine (GstCudaStreamFilter * self, const csfk_kernel * kernel, csf_engin
     .out_on_device = self->output_on_device,
     .metadata_memory = self->run.metadata_memory,
     .max_records = self->run.max_records,
+    .time_all = self->timeline != NULL,
     .release = release_frame,
     .context = self,
   };
@@ -355,6 +358,9 @@ use_engine (GstCudaStreamFilter * self, csf_engine * engine, const csfk_kernel *
 {
   gst_csf_stats_set_engine (self->stats, self->device, self->format.hostpool, kernel->name,
       self->num_streams);
+  if (self->timeline != NULL)
+    csf_timeline_set_engine (self->timeline, csf_device_get_info (self->device), kernel,
+        self->num_streams);
   g_mutex_lock (&self->lock);
   self->engine = engine;
   csf_engine_set_interrupted (engine, self->flow != GST_FLOW_OK && self->flow != GST_FLOW_EOS);

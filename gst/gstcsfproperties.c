@@ -69,6 +69,7 @@ gst_csf_settings_clear (GstCsfSettings * settings)
   g_clear_pointer (&settings->kernel_function, g_free);
   g_clear_pointer (&settings->kernel_library, g_free);
   g_clear_pointer (&settings->kernel_params, g_free);
+  g_clear_pointer (&settings->trace_location, g_free);
 }
 
 GstCsfSettings
@@ -81,6 +82,7 @@ gst_csf_settings_copy (const GstCsfSettings * settings)
   copy.kernel_function = g_strdup (settings->kernel_function);
   copy.kernel_library = g_strdup (settings->kernel_library);
   copy.kernel_params = g_strdup (settings->kernel_params);
+  copy.trace_location = g_strdup (settings->trace_location);
   return copy;
 }
 
@@ -155,6 +157,9 @@ gst_csf_properties_install (GObjectClass * klass, GParamSpec ** specs)
   specs[GST_CSF_PROP_STATS] = g_param_spec_boxed ("stats", "Statistics",
       "Structure cudastreamfilter-stats, as posted on the bus every interval", GST_TYPE_STRUCTURE,
       readable);
+  specs[GST_CSF_PROP_TRACE_LOCATION] = g_param_spec_string ("trace-location", "Trace location",
+      "File for a timeline of every frame, for Perfetto (ui.perfetto.dev), chrome://tracing or "
+      "tools/plot-trace; timing every frame costs throughput", NULL, ready);
   g_object_class_install_properties (klass, GST_CSF_N_PROPS, specs);
 }
 
@@ -224,6 +229,9 @@ gst_csf_settings_set (GstCsfSettings * settings, guint id, const GValue * value)
       if (settings->fps_update_interval != 0)
         settings->fps_update_interval = MAX (settings->fps_update_interval, MIN_INTERVAL);
       return TRUE;
+    case GST_CSF_PROP_TRACE_LOCATION:
+      set_text (&settings->trace_location, value);
+      return TRUE;
     default:
       return FALSE;
   }
@@ -277,6 +285,9 @@ gst_csf_settings_get (const GstCsfSettings * settings, guint id, GValue * value)
       return TRUE;
     case GST_CSF_PROP_FPS_UPDATE_INTERVAL:
       g_value_set_uint (value, settings->fps_update_interval);
+      return TRUE;
+    case GST_CSF_PROP_TRACE_LOCATION:
+      g_value_set_string (value, settings->trace_location);
       return TRUE;
     default:
       return FALSE;

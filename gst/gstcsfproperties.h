@@ -46,6 +46,7 @@ enum
   GST_CSF_PROP_FPS_UPDATE_INTERVAL,
   GST_CSF_PROP_LAST_MESSAGE,
   GST_CSF_PROP_STATS,
+  GST_CSF_PROP_TRACE_LOCATION,
   GST_CSF_N_PROPS
 };
 
@@ -65,6 +66,7 @@ typedef struct
   guint64 max_pinned_memory;
   gboolean qos, silent;
   guint fps_update_interval;    /* ms, 0 off */
+  gchar *trace_location;        /* NULL: none */
 } GstCsfSettings;
 
 void gst_csf_settings_init (GstCsfSettings * settings);

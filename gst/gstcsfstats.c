@@ -5,18 +5,29 @@
 
 #include "gstcsfproperties.h"
 
-/* Latency histogram: bucket i holds frames of i to i+1 ms, the last one all longer. */
-#define LATENCY_BUCKETS 2048
 #define LATENCY_IGNORED_MS 10
 /* The first frames pay for loading code and are no sample; fewer than a hundred have no 99th
  * percentile. */
 #define LATENCY_WARM_UP 8
 #define LATENCY_LEAST_FRAMES 100
 
+/* Nanoseconds for which each party was at work. */
+typedef struct
+{
+  gdouble time;                 /* that passed */
+  gdouble idle;                 /* with nothing in flight */
+  gdouble frames;
+  gdouble upstream, downstream;
+  gdouble part[CSF_N_PARTS];
+} Work;
+
+/* What stands until the next window is closed. */
 typedef struct
 {
   gdouble fps, avg_fps, overlap, efficiency;
   const gchar *bound_by;
+  guint64 frame_ns;
+  csf_summary upstream, downstream, latency;
   csf_engine_stats engine;
 } Window;
 
@@ -39,11 +50,14 @@ struct _GstCsfStats
 
   guint64 first_ns, window_ns;  /* when the run (pauses left out) and the window began */
   guint64 paused_ns;            /* when the last pause began, 0: not paused */
-  guint64 window_processed, idle_ns, push_ns, push_total_ns;
+  guint64 left_ns;              /* when the sink thread went upstream, 0: it has not */
+  guint64 freed_ns;             /* when a stream came free while all were busy */
+  guint64 push_total_ns;
+  Work now, run;                /* of the open window, but for `part`; of all closed ones */
+  csf_distribution upstream, downstream, latency;       /* of the open window */
   Window window;
 
-  guint32 latency[LATENCY_BUCKETS];
-  guint64 latency_frames;
+  csf_distribution run_latency;
   guint latency_ms;             /* answered, 0 none */
 };
 
@@ -74,6 +88,16 @@ gst_csf_stats_free (GstCsfStats * stats)
   g_free (stats);
 }
 
+static void
+begin_window_locked (GstCsfStats * stats, guint64 now)
+{
+  stats->window_ns = now;
+  memset (&stats->now, 0, sizeof stats->now);
+  csf_distribution_clear (&stats->upstream);
+  csf_distribution_clear (&stats->downstream);
+  csf_distribution_clear (&stats->latency);
+}
+
 static guint64
 growths_locked (GstCsfStats * stats)
 {
@@ -101,13 +125,14 @@ gst_csf_stats_reset (GstCsfStats * stats)
   g_mutex_lock (&stats->lock);
   set_pool_locked (stats, NULL);
   stats->processed = stats->dropped = stats->growths_before = 0;
-  stats->first_ns = stats->window_ns = stats->window_processed = stats->paused_ns = 0;
-  stats->idle_ns = stats->push_ns = stats->push_total_ns = 0;
+  stats->first_ns = stats->window_ns = stats->paused_ns = stats->left_ns = stats->freed_ns = 0;
+  stats->push_total_ns = 0;
+  begin_window_locked (stats, 0);
+  memset (&stats->run, 0, sizeof stats->run);
   memset (&stats->window, 0, sizeof stats->window);
   stats->host_copies_before = stats->records_before = stats->clipped = 0;
   stats->window.bound_by = "upstream";
-  memset (stats->latency, 0, sizeof stats->latency);
-  stats->latency_frames = 0;
+  csf_distribution_clear (&stats->run_latency);
   stats->latency_ms = 0;
   g_mutex_unlock (&stats->lock);
 }
@@ -174,14 +199,6 @@ gst_csf_stats_dropped (GstCsfStats * stats, guint64 * processed, guint64 * dropp
   g_mutex_unlock (&stats->lock);
 }
 
-static void
-begin_window_locked (GstCsfStats * stats, guint64 now)
-{
-  stats->window_ns = now;
-  stats->window_processed = 0;
-  stats->idle_ns = stats->push_ns = 0;
-}
-
 void
 gst_csf_stats_pause (GstCsfStats * stats)
 {
@@ -201,24 +218,52 @@ gst_csf_stats_resume (GstCsfStats * stats)
     stats->first_ns = stats->paused_ns != 0 ? stats->first_ns + now - stats->paused_ns : now;
     begin_window_locked (stats, now);
   }
-  stats->paused_ns = 0;
+  stats->paused_ns = stats->left_ns = 0;
+  g_mutex_unlock (&stats->lock);
+}
+
+csf_span
+gst_csf_stats_enter (GstCsfStats * stats, gboolean waiting)
+{
+  csf_span wait;
+
+  wait.begin = wait.end = now_ns ();
+  g_mutex_lock (&stats->lock);
+  if (stats->left_ns != 0) {
+    stats->now.upstream += (gdouble) (wait.end - MAX (stats->left_ns, stats->window_ns));
+    if (waiting)
+      wait.begin = MIN (MAX (stats->left_ns, stats->freed_ns), wait.end);
+  }
+  csf_distribution_add (&stats->upstream, wait.end - wait.begin);
+  g_mutex_unlock (&stats->lock);
+  return wait;
+}
+
+void
+gst_csf_stats_leave (GstCsfStats * stats)
+{
+  g_mutex_lock (&stats->lock);
+  stats->left_ns = now_ns ();
   g_mutex_unlock (&stats->lock);
 }
 
 void
-gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns)
+gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns, guint in_flight)
 {
-  guint64 bucket = latency_ns / GST_MSECOND;
+  guint64 now = now_ns ();
 
   g_mutex_lock (&stats->lock);
-  if (stats->first_ns == 0)
-    stats->first_ns = stats->window_ns = now_ns ();
-  stats->processed++;
-  stats->window_processed++;
-  if (stats->processed > LATENCY_WARM_UP) {
-    stats->latency[MIN (bucket, LATENCY_BUCKETS - 1)]++;
-    stats->latency_frames++;
+  if (stats->first_ns == 0) {
+    stats->first_ns = now;
+    begin_window_locked (stats, now);
   }
+  stats->processed++;
+  stats->now.frames++;
+  if (in_flight + 1 == stats->num_streams)
+    stats->freed_ns = now;
+  csf_distribution_add (&stats->latency, latency_ns);
+  if (stats->processed > LATENCY_WARM_UP)
+    csf_distribution_add (&stats->run_latency, latency_ns);
   g_mutex_unlock (&stats->lock);
 }
 
@@ -226,7 +271,7 @@ void
 gst_csf_stats_add_idle (GstCsfStats * stats, guint64 ns)
 {
   g_mutex_lock (&stats->lock);
-  stats->idle_ns += ns;
+  stats->now.idle += (gdouble) ns;
   g_mutex_unlock (&stats->lock);
 }
 
@@ -234,8 +279,9 @@ void
 gst_csf_stats_add_push (GstCsfStats * stats, guint64 ns)
 {
   g_mutex_lock (&stats->lock);
-  stats->push_ns += ns;
+  stats->now.downstream += (gdouble) ns;
   stats->push_total_ns += ns;
+  csf_distribution_add (&stats->downstream, ns);
   g_mutex_unlock (&stats->lock);
 }
 
@@ -250,18 +296,78 @@ gst_csf_stats_get_push_time (GstCsfStats * stats)
   return ns;
 }
 
+/* Of parties that work side by side, the one that is at work most of the time holds up the others. */
 static const gchar *
-verdict (gdouble window, gdouble idle, gdouble push, const csf_engine_stats * engine)
+verdict_locked (const GstCsfStats * stats, const Work * work)
 {
-  guint64 longest = MAX (MAX (engine->upload_ns, engine->kernel_ns), engine->download_ns);
+  /* Each worker thread of the CPU has a kernel of its own, and so has each pass that appends. */
+  const gdouble streams = stats->num_streams;
+  const gdouble kernel = work->part[CSF_PART_KERNEL] / (stats->parallel_cpu ? streams : 1);
+  const gdouble records = work->part[CSF_PART_RECORDS] / streams;
+  const struct
+  {
+    const gchar *name;
+    gdouble busy;
+  } parties[] = {
+    {"upstream", work->upstream},
+    {"kernel", MAX (kernel, records)},
+    /* What comes in pageable memory is copied on the host before it can go up. */
+    {"upload", MAX (work->part[CSF_PART_UPLOAD], work->part[CSF_PART_STAGING])},
+    {"download", work->part[CSF_PART_DOWNLOAD]},
+    {"submit", work->part[CSF_PART_SUBMIT]},
+    {"downstream", work->downstream},
+  };
+  guint most = 0;
 
-  if (push > window / 2)
-    return "downstream";
-  if (idle > window / 2 || longest == 0)
-    return "upstream";
-  if (longest == engine->kernel_ns)
-    return "kernel";
-  return longest == engine->upload_ns ? "upload" : "download";
+  for (guint i = 1; i < G_N_ELEMENTS (parties); i++)
+    if (parties[i].busy > parties[most].busy)
+      most = i;
+  return parties[most].name;
+}
+
+static gdouble
+stages_of (const Work * work)
+{
+  return work->part[CSF_PART_UPLOAD] + work->part[CSF_PART_KERNEL] + work->part[CSF_PART_DOWNLOAD];
+}
+
+/* Share of the time with work waiting in which the longest stage ran. */
+static gdouble
+efficiency_locked (const GstCsfStats * stats, const Work * work)
+{
+  gdouble longest = MAX (MAX (work->part[CSF_PART_UPLOAD], work->part[CSF_PART_KERNEL]),
+      work->part[CSF_PART_DOWNLOAD]);
+
+  if (stats->parallel_cpu)
+    longest /= stats->num_streams;
+  return MIN (longest / MAX (work->time - MIN (work->idle, work->time), 1), 1.0);
+}
+
+/* The engine's figures of the window.  When no timed run fell into it, the last known times stand. */
+static void
+read_engine_locked (GstCsfStats * stats, csf_engine * engine)
+{
+  csf_engine_stats latest;
+
+  if (engine == NULL)
+    return;
+  csf_engine_get_stats (engine, &latest, TRUE);
+  for (csf_part part = CSF_PART_UPLOAD; part < CSF_N_PARTS; part++)
+    if (latest.part[part].n == 0)
+      latest.part[part] = stats->window.engine.part[part];
+  stats->window.engine = latest;
+}
+
+static void
+add_work (Work * sum, const Work * work)
+{
+  sum->time += work->time;
+  sum->idle += work->idle;
+  sum->frames += work->frames;
+  sum->upstream += work->upstream;
+  sum->downstream += work->downstream;
+  for (guint part = 0; part < CSF_N_PARTS; part++)
+    sum->part[part] += work->part[part];
 }
 
 /* The last window may be empty: the figures before it stand then. */
@@ -269,54 +375,43 @@ static void
 close_window_locked (GstCsfStats * stats, guint64 now, gboolean last, csf_engine * engine)
 {
   Window *w = &stats->window;
-  gdouble window = (gdouble) (now - stats->window_ns);
-  gdouble frames = (gdouble) stats->window_processed;
-  gdouble idle = MIN ((gdouble) stats->idle_ns, window), push = (gdouble) stats->push_ns;
-  csf_engine_stats latest = w->engine;
-  gdouble sum, longest;
+  Work work = stats->now;
 
-  if (engine != NULL) {
-    csf_engine_get_stats (engine, &latest, TRUE);
-    /* No timed run fell into this window: the last known times stand. */
-    if (latest.timed == 0) {
-      latest.upload_ns = w->engine.upload_ns;
-      latest.kernel_ns = w->engine.kernel_ns;
-      latest.download_ns = w->engine.download_ns;
-    }
-    w->engine = latest;
-  }
-  sum = (gdouble) latest.upload_ns + (gdouble) latest.kernel_ns + (gdouble) latest.download_ns;
-  longest = MAX (MAX (latest.upload_ns, latest.kernel_ns), latest.download_ns);
-  if (stats->parallel_cpu)
-    longest /= stats->num_streams;
-  if (window > 0 && frames > 0) {
-    w->fps = frames * 1e9 / window;
-    w->overlap = sum * frames / window;
-    w->efficiency = MIN (longest * frames / MAX (window - idle, 1), 1.0);
+  read_engine_locked (stats, engine);
+  work.time = (gdouble) (now - stats->window_ns);
+  if (stats->left_ns != 0 && stats->left_ns < now)
+    work.upstream += (gdouble) (now - MAX (stats->left_ns, stats->window_ns));
+  work.upstream = MIN (work.upstream, work.time);
+  for (guint part = 0; part < CSF_N_PARTS; part++)
+    work.part[part] = (gdouble) w->engine.part[part].mean_ns * work.frames;
+  if (work.time > 0 && work.frames > 0) {
+    w->fps = work.frames * 1e9 / work.time;
+    w->frame_ns = (guint64) (work.time / work.frames);
+    w->overlap = stages_of (&work) / work.time;
+    w->efficiency = efficiency_locked (stats, &work);
   } else if (!last) {
     w->fps = w->overlap = w->efficiency = 0;
+    w->frame_ns = 0;
   }
   if (now > stats->first_ns && stats->processed > 1)
     w->avg_fps = (gdouble) (stats->processed - 1) * 1e9 / (gdouble) (now - stats->first_ns);
-  if (frames > 0 || !last)
-    w->bound_by = verdict (window, idle, push, &latest);
+  if (work.frames > 0 || !last) {
+    w->bound_by = verdict_locked (stats, &work);
+    w->upstream = csf_distribution_summarize (&stats->upstream);
+    w->downstream = csf_distribution_summarize (&stats->downstream);
+    w->latency = csf_distribution_summarize (&stats->latency);
+  }
+  add_work (&stats->run, &work);
   begin_window_locked (stats, now);
 }
 
 static void
 update_latency_locked (GstCsfStats * stats)
 {
-  guint64 above = 0;
-  guint ms;
+  const csf_summary summary = csf_distribution_summarize (&stats->run_latency);
+  const guint ms = (guint) ((summary.p99_ns + GST_MSECOND - 1) / GST_MSECOND);
 
-  if (stats->latency_frames < LATENCY_LEAST_FRAMES)
-    return;
-  for (ms = LATENCY_BUCKETS; ms > 0; ms--) {
-    above += stats->latency[ms - 1];
-    if (above * 100 > stats->latency_frames)
-      break;
-  }
-  if (ms > LATENCY_IGNORED_MS && ms > stats->latency_ms)
+  if (summary.n >= LATENCY_LEAST_FRAMES && ms > LATENCY_IGNORED_MS && ms > stats->latency_ms)
     stats->latency_ms = ms;
 }
 
@@ -349,6 +444,16 @@ gst_csf_stats_get_latency (GstCsfStats * stats)
   return latency;
 }
 
+static void
+set_time (GstStructure * structure, const gchar * name, csf_summary summary)
+{
+  gchar *percentile = g_strconcat (name, "-p99", NULL);
+
+  gst_structure_set (structure, name, G_TYPE_UINT64, summary.mean_ns, percentile, G_TYPE_UINT64,
+      summary.p99_ns, NULL);
+  g_free (percentile);
+}
+
 GstStructure *
 gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
 {
@@ -368,6 +473,7 @@ gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
       "backend", G_TYPE_STRING, stats->backend != NULL ? stats->backend : "none",
       "device", G_TYPE_STRING, stats->device != NULL ? stats->device : "none",
       "kernel", G_TYPE_STRING, stats->kernel != NULL ? stats->kernel : "none",
+      "num-streams", G_TYPE_UINT, stats->num_streams,
       "processed", G_TYPE_UINT64, stats->processed,
       "dropped", G_TYPE_UINT64, stats->dropped,
       "records", G_TYPE_UINT64, latest.records,
@@ -378,32 +484,74 @@ gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
       "host-copies", G_TYPE_UINT64, latest.host_copies,
       "pinned-bytes", G_TYPE_UINT64, stats->pool_stats.pinned_bytes,
       "device-bytes", G_TYPE_UINT64, latest.device_bytes,
-      "upload-time", G_TYPE_UINT64, w->engine.upload_ns,
-      "kernel-time", G_TYPE_UINT64, w->engine.kernel_ns,
-      "download-time", G_TYPE_UINT64, w->engine.download_ns,
+      "frame-time", G_TYPE_UINT64, w->frame_ns,
       "fps", G_TYPE_DOUBLE, w->fps,
       "avg-fps", G_TYPE_DOUBLE, w->avg_fps,
       "in-flight", G_TYPE_DOUBLE, (gdouble) in_flight,
       "overlap", G_TYPE_DOUBLE, w->overlap,
       "efficiency", G_TYPE_DOUBLE, w->efficiency,
       "bound-by", G_TYPE_STRING, w->bound_by, NULL);
+  set_time (structure, "upstream-time", w->upstream);
+  set_time (structure, "staging-time", w->engine.part[CSF_PART_STAGING]);
+  set_time (structure, "submit-time", w->engine.part[CSF_PART_SUBMIT]);
+  set_time (structure, "upload-time", w->engine.part[CSF_PART_UPLOAD]);
+  set_time (structure, "kernel-time", w->engine.part[CSF_PART_KERNEL]);
+  set_time (structure, "records-time", w->engine.part[CSF_PART_RECORDS]);
+  set_time (structure, "download-time", w->engine.part[CSF_PART_DOWNLOAD]);
+  set_time (structure, "downstream-time", w->downstream);
+  set_time (structure, "latency", w->latency);
   g_mutex_unlock (&stats->lock);
   return structure;
 }
 
-gchar *
-gst_csf_stats_to_line (GstCsfStats * stats)
+static void
+append_stages (GString * line, gdouble upload, gdouble kernel, gdouble download, gdouble overlap,
+    const csf_summary * latency)
+{
+  g_string_append_printf (line, "upload: %.1f us, kernel: %.1f us, download: %.1f us, overlap: %.2f, "
+      "latency: %.2f ms (99 %% within %.2f), ", upload / 1e3, kernel / 1e3, download / 1e3, overlap,
+      (gdouble) latency->mean_ns / 1e6, (gdouble) latency->p99_ns / 1e6);
+}
+
+static void
+append_summary_locked (GString * line, const GstCsfStats * stats)
+{
+  const Work *run = &stats->run;
+  const csf_summary latency = csf_distribution_summarize (&stats->run_latency);
+  const gdouble frames = MAX (run->frames, 1);
+
+  g_string_append_printf (line, "avg-fps: %.2f, time: %.2f s, ", stats->window.avg_fps,
+      run->time / 1e9);
+  append_stages (line, run->part[CSF_PART_UPLOAD] / frames, run->part[CSF_PART_KERNEL] / frames,
+      run->part[CSF_PART_DOWNLOAD] / frames, stages_of (run) / MAX (run->time, 1), &latency);
+}
+
+static void
+append_window_locked (GString * line, const GstCsfStats * stats)
 {
   const Window *w = &stats->window;
-  gchar *line;
+
+  g_string_append_printf (line, "fps: %.2f, avg-fps: %.2f, ", w->fps, w->avg_fps);
+  append_stages (line, (gdouble) w->engine.part[CSF_PART_UPLOAD].mean_ns,
+      (gdouble) w->engine.part[CSF_PART_KERNEL].mean_ns,
+      (gdouble) w->engine.part[CSF_PART_DOWNLOAD].mean_ns, w->overlap, &w->latency);
+}
+
+gchar *
+gst_csf_stats_to_line (GstCsfStats * stats, gboolean summary)
+{
+  GString *line = g_string_new (NULL);
 
   g_mutex_lock (&stats->lock);
-  line = g_strdup_printf ("processed: %" G_GUINT64_FORMAT ", dropped: %" G_GUINT64_FORMAT
-      ", fps: %.2f, avg-fps: %.2f, upload: %.1f us, kernel: %.1f us, download: %.1f us, "
-      "overlap: %.2f, backend: %s, bound-by: %s", stats->processed, stats->dropped, w->fps,
-      w->avg_fps, w->engine.upload_ns / 1e3, w->engine.kernel_ns / 1e3,
-      w->engine.download_ns / 1e3, w->overlap, stats->backend != NULL ? stats->backend : "none",
-      w->bound_by);
+  g_string_append_printf (line, "processed: %" G_GUINT64_FORMAT ", dropped: %" G_GUINT64_FORMAT ", ",
+      stats->processed, stats->dropped);
+  if (summary)
+    append_summary_locked (line, stats);
+  else
+    append_window_locked (line, stats);
+  g_string_append_printf (line, "backend: %s, bound-by: %s",
+      stats->backend != NULL ? stats->backend : "none",
+      summary ? verdict_locked (stats, &stats->run) : stats->window.bound_by);
   g_mutex_unlock (&stats->lock);
-  return line;
+  return g_string_free (line, FALSE);
 }

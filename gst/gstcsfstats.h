@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Counters and window statistics of one element, and their forms: the stats structure and the
- * last-message line.  Has its own lock: any thread may read. */
+ * last-message line.  Has its own lock: any thread may read.  Times are gst_util_get_timestamp's, which is
+ * the engine's clock. */
 #ifndef GST_CSF_STATS_H
 #define GST_CSF_STATS_H
 
@@ -28,6 +29,11 @@ void gst_csf_stats_set_engine (GstCsfStats * stats, csf_device * device, csf_hos
 /* The engine is about to go: its counters are kept, and the figures stay readable. */
 void gst_csf_stats_unset_engine (GstCsfStats * stats, csf_engine * engine);
 
+/* Sink thread: upstream brings a frame, and has got it off its hands again.  waiting: a stream was free for
+ * it.  The span is what that stream waited for the frame. */
+csf_span gst_csf_stats_enter (GstCsfStats * stats, gboolean waiting);
+void gst_csf_stats_leave (GstCsfStats * stats);
+
 /* A frame was submitted: allocations so far (before the first) are no growth. */
 void gst_csf_stats_submitted (GstCsfStats * stats);
 /* *processed, *dropped: so far. */
@@ -37,8 +43,8 @@ void gst_csf_stats_dropped (GstCsfStats * stats, guint64 * processed, guint64 * 
 void gst_csf_stats_pause (GstCsfStats * stats);
 void gst_csf_stats_resume (GstCsfStats * stats);
 
-/* Task: a frame came out, having been under way for latency_ns. */
-void gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns);
+/* Task: a frame came out, having been under way for latency_ns; in_flight: frames that still are. */
+void gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns, guint in_flight);
 
 /* Task: so many records had to be clipped or left out. */
 void gst_csf_stats_add_clipped (GstCsfStats * stats, guint n);
@@ -60,7 +66,9 @@ GstClockTime gst_csf_stats_get_latency (GstCsfStats * stats);
 
 /* engine: NULL when none is open.  Transfer full. */
 GstStructure *gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine);
-gchar *gst_csf_stats_to_line (GstCsfStats * stats);
+
+/* One line of the last window, or with `summary` of the whole run.  Transfer full. */
+gchar *gst_csf_stats_to_line (GstCsfStats * stats, gboolean summary);
 
 G_END_DECLS
 #endif

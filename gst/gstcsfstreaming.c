@@ -169,62 +169,6 @@ gst_csf_reopen_if_not_linked (GstCudaStreamFilter * self)
   g_mutex_unlock (&self->lock);
 }
 
-/* ---- statistics -------------------------------------------------------------------------------- */
-
-/* A bin's deep-notify loses one of two notifications that come at once, so elements take turns.  A turn
- * is not waited for but at the end, since a handler may be waiting for the other element. */
-static void
-notify_last_message (GstCudaStreamFilter * self, gboolean last)
-{
-  static GMutex turn;
-
-  if (last)
-    g_mutex_lock (&turn);
-  else if (!g_mutex_trylock (&turn))
-    return;
-  g_object_notify (G_OBJECT (self), "last-message");
-  g_mutex_unlock (&turn);
-}
-
-static void
-publish_stats (GstCudaStreamFilter * self, gboolean always)
-{
-  guint64 interval;
-  gboolean silent;
-
-  GST_OBJECT_LOCK (self);
-  interval = self->settings.fps_update_interval * GST_MSECOND;
-  silent = self->settings.silent;
-  GST_OBJECT_UNLOCK (self);
-  if (!gst_csf_stats_update (self->stats, interval, always && interval != 0, self->engine))
-    return;
-  if (!silent) {
-    gchar *line = gst_csf_stats_to_line (self->stats);
-
-    GST_OBJECT_LOCK (self);
-    g_free (self->last_message);
-    self->last_message = line;
-    GST_OBJECT_UNLOCK (self);
-    notify_last_message (self, always);
-  }
-  gst_element_post_message (GST_ELEMENT (self), gst_message_new_element (GST_OBJECT (self),
-          gst_csf_stats_to_structure (self->stats, self->engine)));
-}
-
-static void
-check_latency (GstCudaStreamFilter * self)
-{
-  GstClockTime latency = gst_csf_stats_get_latency (self->stats);
-  gboolean changed;
-
-  g_mutex_lock (&self->lock);
-  changed = latency != self->latency;
-  self->latency = latency;
-  g_mutex_unlock (&self->lock);
-  if (changed)
-    gst_element_post_message (GST_ELEMENT (self), gst_message_new_latency (GST_OBJECT (self)));
-}
-
 /* ---- source task ------------------------------------------------------------------------------- */
 
 /* Whether downstream refuses a frame because it wants other ones by now, which the next frame can be. */
@@ -248,18 +192,22 @@ wants_other_frames (GstCudaStreamFilter * self)
 }
 
 static void
-push_frame (GstCudaStreamFilter * self, GstCsfFrame * frame)
+push_frame (GstCudaStreamFilter * self, const csf_result * result)
 {
+  GstCsfFrame *frame = result->user;
+  csf_timeline_frame line = gst_csf_report_begin (frame, result);
   guint64 now = gst_util_get_timestamp ();
   guint64 pushing = gst_csf_stats_get_push_time (self->stats) - frame->push_time_before;
   guint64 under_way = now - frame->submit_time;
   GstFlowReturn flow;
 
-  gst_csf_stats_retired (self->stats, under_way > pushing ? under_way - pushing : 0);
+  gst_csf_stats_retired (self->stats, under_way > pushing ? under_way - pushing : 0,
+      csf_engine_get_in_flight (self->engine));
   flow = gst_pad_push (self->srcpad, gst_csf_frame_finish (frame));
-  gst_csf_stats_add_push (self->stats, gst_util_get_timestamp () - now);
-  publish_stats (self, FALSE);
-  check_latency (self);
+  line.downstream = (csf_span) {.begin = now,.end = gst_util_get_timestamp () };
+  gst_csf_stats_add_push (self->stats, line.downstream.end - now);
+  gst_csf_report_frame (self, &line);
+  gst_csf_report_stats (self, FALSE);
   if (flow == GST_FLOW_NOT_NEGOTIATED && wants_other_frames (self)) {
     guint64 processed, dropped;
 
@@ -330,7 +278,7 @@ retire_frame (GstCudaStreamFilter * self)
     fail_here (self, &result.error);
   } else {
     attach_records (self, &result);
-    push_frame (self, result.user);
+    push_frame (self, &result);
   }
 }
 
@@ -352,7 +300,7 @@ push_event (GstCudaStreamFilter * self, GstEvent * event)
     g_mutex_unlock (&self->lock);
   }
   if (GST_EVENT_TYPE (event) == GST_EVENT_EOS)
-    publish_stats (self, TRUE);
+    gst_csf_report_stats (self, TRUE);
   gst_pad_push_event (self->srcpad, event);
 }
 
@@ -537,6 +485,7 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
     GST_BUFFER_FLAG_SET (output, GST_BUFFER_FLAG_DISCONT);
   self->discont = FALSE;
   frame->begins_anew = job.reset_state;
+  frame->waited = self->waited;
   frame->submit_time = gst_util_get_timestamp ();
   frame->push_time_before = gst_csf_stats_get_push_time (self->stats);
   gst_csf_stats_submitted (self->stats);
@@ -555,20 +504,14 @@ submit (GstCudaStreamFilter * self, GstBuffer * input, GstBuffer * output)
   return GST_FLOW_OK;
 }
 
-GstFlowReturn
-gst_csf_chain (GstPad * pad, GstObject * parent, GstBuffer * buffer)
+/* Takes the buffer. */
+static GstFlowReturn
+take_frame (GstCudaStreamFilter * self, GstBuffer * buffer)
 {
-  GstCudaStreamFilter *self = GST_CUDA_STREAM_FILTER (parent);
-  GstFlowReturn flow = get_flow (self);
+  GstFlowReturn flow = GST_FLOW_OK;
   GstBuffer *output = NULL;
   gint done = FALSE;
 
-  if (flow == GST_FLOW_OK && (self->engine == NULL || self->pool == NULL))
-    flow = GST_FLOW_NOT_NEGOTIATED;
-  if (flow != GST_FLOW_OK) {
-    gst_buffer_unref (buffer);
-    return flow;
-  }
   if (GST_BUFFER_PTS_IS_VALID (buffer))
     self->segment.position = GST_BUFFER_PTS (buffer);
   if (drop_if_late (self, buffer)) {
@@ -596,6 +539,25 @@ gst_csf_chain (GstPad * pad, GstObject * parent, GstBuffer * buffer)
     return flow;
   }
   return submit (self, buffer, output);
+}
+
+GstFlowReturn
+gst_csf_chain (GstPad * pad, GstObject * parent, GstBuffer * buffer)
+{
+  GstCudaStreamFilter *self = GST_CUDA_STREAM_FILTER (parent);
+  GstFlowReturn flow = get_flow (self);
+
+  if (flow == GST_FLOW_OK && (self->engine == NULL || self->pool == NULL))
+    flow = GST_FLOW_NOT_NEGOTIATED;
+  if (flow != GST_FLOW_OK) {
+    gst_buffer_unref (buffer);
+    return flow;
+  }
+  self->waited = gst_csf_stats_enter (self->stats,
+      csf_engine_get_in_flight (self->engine) < self->num_streams);
+  flow = take_frame (self, buffer);
+  gst_csf_stats_leave (self->stats);
+  return flow;
 }
 
 static GstFlowReturn

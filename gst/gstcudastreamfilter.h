@@ -10,6 +10,7 @@
 #include "engine/csf.h"
 #include "engine/hostpool.h"
 #include "engine/queue.h"
+#include "engine/timeline.h"
 #include "gstcsfframe.h"
 #include "gstcsfkernel.h"
 #include "gstcsfproperties.h"
@@ -65,6 +66,7 @@ struct _GstCudaStreamFilter
   /* Sink thread. */
   GstSegment segment;
   guint64 frame_count;
+  csf_span waited;              /* for the frame at hand, with a stream free for it */
   gboolean discont;             /* a frame was dropped since the last one */
   gboolean reset_state;         /* the next frame does not follow the last one */
   GArray *regions;              /* csfk_region, of the frame at hand */
@@ -77,6 +79,7 @@ struct _GstCudaStreamFilter
   gboolean hung;                /* the device did not answer, and this was reported */
   GstCsfTracker *tracker;
   gboolean said_max_records;    /* that a frame had more, in this run */
+  csf_timeline *timeline;       /* NULL: none is written */
   gboolean downstream_eos;      /* drop frames until a new stream or segment begins */
 };
 
@@ -129,6 +132,19 @@ void gst_csf_reopen_if_not_linked (GstCudaStreamFilter * self);
 
 /* Pads are inactive and the engine is gone: forgets what it had still to do. */
 void gst_csf_empty_queue (GstCudaStreamFilter * self);
+
+/* ---- gstcsfreport.c ---------------------------------------------------------------------------- */
+
+/* READY to PAUSED, and back with pads inactive. */
+void gst_csf_report_start (GstCudaStreamFilter * self);
+void gst_csf_report_stop (GstCudaStreamFilter * self);
+
+/* Src task: tells what is due; last: EOS, so everything. */
+void gst_csf_report_stats (GstCudaStreamFilter * self, gboolean last);
+
+/* Src task: what a timeline has of a frame before it is pushed; and all of it. */
+csf_timeline_frame gst_csf_report_begin (const GstCsfFrame * frame, const csf_result * result);
+void gst_csf_report_frame (GstCudaStreamFilter * self, const csf_timeline_frame * frame);
 
 /* ---- gstcsfcaps.c; any thread ------------------------------------------------------------------ */
 

@@ -222,7 +222,15 @@ check_stats_fields (const GstStructure * stats)
     {"upload-time", G_TYPE_UINT64}, {"kernel-time", G_TYPE_UINT64},
     {"download-time", G_TYPE_UINT64}, {"fps", G_TYPE_DOUBLE}, {"avg-fps", G_TYPE_DOUBLE},
     {"in-flight", G_TYPE_DOUBLE}, {"overlap", G_TYPE_DOUBLE}, {"efficiency", G_TYPE_DOUBLE},
-    {"bound-by", G_TYPE_STRING},
+    {"bound-by", G_TYPE_STRING}, {"num-streams", G_TYPE_UINT}, {"frame-time", G_TYPE_UINT64},
+    {"upstream-time", G_TYPE_UINT64}, {"upstream-time-p99", G_TYPE_UINT64},
+    {"staging-time", G_TYPE_UINT64}, {"staging-time-p99", G_TYPE_UINT64},
+    {"submit-time", G_TYPE_UINT64}, {"submit-time-p99", G_TYPE_UINT64},
+    {"upload-time-p99", G_TYPE_UINT64}, {"kernel-time-p99", G_TYPE_UINT64},
+    {"records-time", G_TYPE_UINT64}, {"records-time-p99", G_TYPE_UINT64},
+    {"download-time-p99", G_TYPE_UINT64}, {"downstream-time", G_TYPE_UINT64},
+    {"downstream-time-p99", G_TYPE_UINT64}, {"latency", G_TYPE_UINT64},
+    {"latency-p99", G_TYPE_UINT64},
   };
 
   ck_assert_str_eq (gst_structure_get_name (stats), "cudastreamfilter-stats");
@@ -234,7 +242,7 @@ check_stats_fields (const GstStructure * stats)
 START_TEST (stats_say_what_runs)
 {
   static const gchar *const bounds[] = {
-    "upstream", "upload", "kernel", "download", "downstream", NULL
+    "upstream", "submit", "upload", "kernel", "download", "downstream", NULL
   };
   Rig *rig = rig_new ("kernel=sobel num-streams=2");
   GstStructure *stats = NULL;
