@@ -167,6 +167,10 @@ read_device (cuda_device *self, csf_error *error)
   self->can_register = can_register != 0;
   self->has_managed = managed != 0;
   self->managed_at_once = concurrent != 0;
+  /* Nothing that frames need depends on it. */
+  if (cu->DeviceGetPCIBusId == NULL || cu->DeviceGetPCIBusId (self->base.info.pci_bus_id,
+          sizeof self->base.info.pci_bus_id, self->device) != CU_SUCCESS)
+    self->base.info.pci_bus_id[0] = '\0';
 fail:
   return status;
 }

@@ -79,6 +79,7 @@ typedef struct csf_device_info
   const char *backend_name;     /* "cpu", "cuda" */
   int id;                       /* CUDA device number; 0 on the CPU */
   char name[128];
+  char pci_bus_id[32];          /* "0000:01:00.0"; "" on the CPU and where the driver does not say */
   bool pins;                    /* host memory must be pinned for copies to overlap */
   unsigned default_streams;     /* what num_streams = 0 means here */
   int capability;               /* CUDA compute capability, 90 for 9.0; 0 on the CPU */

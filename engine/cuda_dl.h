@@ -138,8 +138,9 @@ enum
           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
           unsigned shared_bytes, cu_stream stream, void **params, void **extra))
 
-/* NULL in drivers that have them not yet: CUDA 12.3 and 12.4. */
+/* NULL where a driver has them not: the last three are of CUDA 12.3 and 12.4. */
 #define CSF_CUDA_OPTIONAL_SYMBOLS(X) \
+  X (DeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int length, cu_device device)) \
   X (FuncGetName, cuFuncGetName, (const char **name, cu_function function)) \
   X (ModuleGetFunctionCount, cuModuleGetFunctionCount, (unsigned *count, cu_module module)) \
   X (ModuleEnumerateFunctions, cuModuleEnumerateFunctions, (cu_function * functions, \

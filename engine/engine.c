@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "hostpool.h"
 #include "metasink.h"
+#include "ranges.h"
 #include "trace.h"
 
 /* How long a wait may go without looking whether it was interrupted. */
@@ -263,6 +264,7 @@ stage (csf_engine *engine, slot *target, csf_job *job, csf_error *error)
     return csf_error_set (error, CSF_ERROR_MEMORY, CSF_STAGE_UPLOAD, job->frame, 0,
         "no memory left to stage a frame of %zu bytes; lower num-streams or free memory",
         layout->size);
+  csf_range_push ("stage", job->frame);
   data = csf_hostblock_data (target->staging);
   for (int p = 0; p < job->in.n_planes; p++) {
     csfk_plane *plane = &job->in.plane[p];
@@ -271,6 +273,7 @@ stage (csf_engine *engine, slot *target, csf_job *job, csf_error *error)
     plane->data = data + layout->offset[p];
     plane->stride = layout->image.plane[p].stride;
   }
+  csf_range_pop ();
   return CSF_OK;
 }
 
@@ -391,6 +394,7 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
   if (status != CSF_OK)
     return status;
 
+  csf_range_push ("submit", job->frame);
   target->frame = job->frame;
   target->user = job->user;
   target->start_status = csf_backend_start (engine->session, index, &own,
@@ -401,6 +405,7 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
   target->times = times;
   atomic_fetch_add (&engine->host_copies, (unsigned) stages + (unsigned) copies_out);
   atomic_fetch_add (&engine->submitted, 1);
+  csf_range_pop ();
   if (staged != NULL)
     *staged = stages;
   return CSF_OK;
@@ -436,17 +441,12 @@ finish (csf_engine *engine, unsigned index, uint64_t count, csf_result *result)
   free_slot (engine);
 }
 
-csf_status
-csf_engine_retire (csf_engine *engine, csf_result *result)
+/* CSF_OK: the oldest job has finished, and result->status says how. */
+static csf_status
+wait_for_oldest (csf_engine *engine, unsigned index, csf_result *result)
 {
-  uint64_t count = atomic_load (&engine->retired);
-  unsigned index = (unsigned) (count % engine->config.num_streams);
-  uint64_t begin;
+  uint64_t begin = csf_now_ns ();
 
-  if (csf_engine_get_in_flight (engine) == 0)
-    return CSF_EMPTY;
-  memset (result, 0, sizeof *result);
-  begin = csf_now_ns ();
   do {
     if (atomic_load (&engine->interrupted))
       return CSF_INTERRUPTED;
@@ -460,8 +460,25 @@ csf_engine_retire (csf_engine *engine, csf_result *result)
         && engine->slots[index].start_status == CSF_OK)
       result->status = csf_metasink_collect (engine->sink, index, result, &result->error);
   } while (result->status == CSF_AGAIN);
-  finish (engine, index, count, result);
   return CSF_OK;
+}
+
+csf_status
+csf_engine_retire (csf_engine *engine, csf_result *result)
+{
+  uint64_t count = atomic_load (&engine->retired);
+  unsigned index = (unsigned) (count % engine->config.num_streams);
+  csf_status status;
+
+  if (csf_engine_get_in_flight (engine) == 0)
+    return CSF_EMPTY;
+  memset (result, 0, sizeof *result);
+  csf_range_push ("wait", engine->slots[index].frame);
+  status = wait_for_oldest (engine, index, result);
+  csf_range_pop ();
+  if (status == CSF_OK)
+    finish (engine, index, count, result);
+  return status;
 }
 
 void

@@ -3,6 +3,7 @@
  * and makes no driver calls. */
 #include "gstcsfstats.h"
 
+#include "engine/gpuload.h"
 #include "gstcsfproperties.h"
 
 #define LATENCY_IGNORED_MS 10
@@ -29,6 +30,7 @@ typedef struct
   guint64 frame_ns;
   csf_summary upstream, downstream, latency;
   csf_engine_stats engine;
+  csf_gpuload_sample load;
 } Window;
 
 struct _GstCsfStats
@@ -36,6 +38,8 @@ struct _GstCsfStats
   GMutex lock;
   /* all below under the lock */
   gchar *backend, *device, *kernel;
+  csf_gpuload *load;            /* NULL: none is to be had */
+  gchar *load_of;               /* PCI bus id */
   csf_hostpool *pool;
   csf_hostpool_stats pool_stats;
   gboolean parallel_cpu;
@@ -77,10 +81,30 @@ gst_csf_stats_new (void)
   return stats;
 }
 
+/* Asks NVML for the device, unless it is the one before.  NVML takes its time, so without the lock. */
+static void
+set_load (GstCsfStats * stats, const csf_device * device)
+{
+  const gchar *bus_id = device == NULL ? NULL : csf_device_get_info (device)->pci_bus_id;
+  csf_gpuload *load, *old;
+
+  if (g_strcmp0 (stats->load_of, bus_id) == 0)
+    return;
+  load = device == NULL ? NULL : csf_gpuload_create (device);
+  g_mutex_lock (&stats->lock);
+  g_free (stats->load_of);
+  stats->load_of = g_strdup (bus_id);
+  old = stats->load;
+  stats->load = load;
+  g_mutex_unlock (&stats->lock);
+  csf_gpuload_destroy (old);
+}
+
 void
 gst_csf_stats_free (GstCsfStats * stats)
 {
   gst_csf_stats_reset (stats);
+  set_load (stats, NULL);
   g_free (stats->backend);
   g_free (stats->device);
   g_free (stats->kernel);
@@ -143,6 +167,7 @@ gst_csf_stats_set_engine (GstCsfStats * stats, csf_device * device, csf_hostpool
 {
   const csf_device_info *info = csf_device_get_info (device);
 
+  set_load (stats, device);
   g_mutex_lock (&stats->lock);
   set_pool_locked (stats, pool);
   g_free (stats->backend);
@@ -401,6 +426,8 @@ close_window_locked (GstCsfStats * stats, guint64 now, gboolean last, csf_engine
     w->downstream = csf_distribution_summarize (&stats->downstream);
     w->latency = csf_distribution_summarize (&stats->latency);
   }
+  if (stats->load == NULL || !csf_gpuload_get (stats->load, &w->load))
+    memset (&w->load, 0, sizeof w->load);
   add_work (&stats->run, &work);
   begin_window_locked (stats, now);
 }
@@ -454,6 +481,21 @@ set_time (GstStructure * structure, const gchar * name, csf_summary summary)
   g_free (percentile);
 }
 
+/* What the GPU does not tell is not there. */
+static void
+set_load_fields (GstStructure * structure, const csf_gpuload_sample * load)
+{
+  if (load->has_utilization)
+    gst_structure_set (structure, "gpu-utilization", G_TYPE_DOUBLE, load->utilization, NULL);
+  if (load->has_memory)
+    gst_structure_set (structure, "gpu-memory-used", G_TYPE_UINT64, load->memory_used,
+        "gpu-memory-total", G_TYPE_UINT64, load->memory_total, NULL);
+  if (load->has_clock)
+    gst_structure_set (structure, "gpu-clock", G_TYPE_UINT, load->clock, NULL);
+  if (load->has_memory_clock)
+    gst_structure_set (structure, "gpu-memory-clock", G_TYPE_UINT, load->memory_clock, NULL);
+}
+
 GstStructure *
 gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
 {
@@ -500,6 +542,7 @@ gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
   set_time (structure, "download-time", w->engine.part[CSF_PART_DOWNLOAD]);
   set_time (structure, "downstream-time", w->downstream);
   set_time (structure, "latency", w->latency);
+  set_load_fields (structure, &w->load);
   g_mutex_unlock (&stats->lock);
   return structure;
 }
@@ -535,6 +578,8 @@ append_window_locked (GString * line, const GstCsfStats * stats)
   append_stages (line, (gdouble) w->engine.part[CSF_PART_UPLOAD].mean_ns,
       (gdouble) w->engine.part[CSF_PART_KERNEL].mean_ns,
       (gdouble) w->engine.part[CSF_PART_DOWNLOAD].mean_ns, w->overlap, &w->latency);
+  if (w->load.has_utilization)
+    g_string_append_printf (line, "gpu: %.0f %%, ", w->load.utilization);
 }
 
 gchar *

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "engine/ranges.h"
 #include "gstcsfmeta.h"
 #include "gstcsfparams.h"
 
@@ -203,7 +204,9 @@ push_frame (GstCudaStreamFilter * self, const csf_result * result)
 
   gst_csf_stats_retired (self->stats, under_way > pushing ? under_way - pushing : 0,
       csf_engine_get_in_flight (self->engine));
+  csf_range_push ("push", result->frame);
   flow = gst_pad_push (self->srcpad, gst_csf_frame_finish (frame));
+  csf_range_pop ();
   line.downstream = (csf_span) {.begin = now,.end = gst_util_get_timestamp () };
   gst_csf_stats_add_push (self->stats, line.downstream.end - now);
   gst_csf_report_frame (self, &line);

@@ -50,6 +50,7 @@ a_device_tells_what_it_is (void)
   info = open_expecting (1, 1, &device);
   CHECK (strcmp (info->name, "Fake GPU 1") == 0);
   CHECK (strcmp (info->backend_name, "cuda") == 0);
+  CHECK (strcmp (info->pci_bus_id, "0000:02:00.0") == 0);
   CHECK (info->pins);
   CHECK (info->default_streams >= 1);
   csf_device_unref (csf_device_ref (device));
@@ -161,6 +162,17 @@ a_call_that_fails_is_named_with_its_code (void)
 }
 
 static void
+a_driver_that_does_not_say_the_bus_is_no_failure (void)
+{
+  csf_device *device;
+
+  fake->set_fail_call ("cuDeviceGetPCIBusId");
+  CHECK (open_expecting (0, 0, &device)->pci_bus_id[0] == '\0');
+  CHECK_INT (fake_counters ().injected, 1);
+  csf_device_unref (device);
+}
+
+static void
 the_cpu_is_always_there (void)
 {
   csf_device *device;
@@ -172,6 +184,7 @@ the_cpu_is_always_there (void)
   CHECK_INT (info->backend, CSF_BACKEND_CPU);
   CHECK (strcmp (info->backend_name, "cpu") == 0);
   CHECK (!info->pins);
+  CHECK (info->pci_bus_id[0] == '\0');
   CHECK (info->name[0] != '\0');
   CHECK (info->default_streams >= 1 && info->default_streams <= CSF_MAX_STREAMS);
   csf_device_unref (device);
@@ -211,6 +224,8 @@ main (int argc, char **argv)
     {"a_prohibited_device_is_passed_over_unless_asked_for",
         a_prohibited_device_is_passed_over_unless_asked_for},
     {"a_call_that_fails_is_named_with_its_code", a_call_that_fails_is_named_with_its_code},
+    {"a_driver_that_does_not_say_the_bus_is_no_failure",
+        a_driver_that_does_not_say_the_bus_is_no_failure},
     {NULL}
   };
   static const test absent[] = {

@@ -38,7 +38,6 @@ FAKE_EXPORT cu_result cuCtxDisablePeerAccess (cu_context context);
 FAKE_EXPORT cu_result cuDeviceCanAccessPeer (int *can, cu_device device, cu_device peer);
 FAKE_EXPORT cu_result cuDeviceTotalMem_v2 (size_t * bytes, cu_device device);
 FAKE_EXPORT cu_result cuDeviceGetUuid (unsigned char *uuid, cu_device device);
-FAKE_EXPORT cu_result cuDeviceGetPCIBusId (char *id, int length, cu_device device);
 FAKE_EXPORT cu_result cuDevicePrimaryCtxGetState (cu_device device, unsigned *flags, int *active);
 
 /* ---- handles --------------------------------------------------------------------------------- */

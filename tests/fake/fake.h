@@ -166,10 +166,21 @@ typedef enum fake_op_kind
   FAKE_OP_HOST_FUNCTION
 } fake_op_kind;
 
+/* What of a device does the work; each does one piece at a time when its work takes time. */
+typedef enum fake_engine
+{
+  FAKE_ENGINE_NONE,
+  FAKE_ENGINE_UPLOAD,
+  FAKE_ENGINE_KERNEL,
+  FAKE_ENGINE_DOWNLOAD,
+  FAKE_N_ENGINES
+} fake_engine;
+
 struct fake_op
 {
   fake_op *next;
   fake_op_kind kind;
+  fake_engine engine;
   uint64_t sequence;
   fake_range *ranges[2 * CSFK_MAX_PLANES + 5];  /* held pending; NULL where unused */
 
@@ -271,6 +282,7 @@ typedef struct fake_settings
   long long devices, driver_version, memory, pinned_memory, delay_us, seed;
   long long fail_at, fail_count, fail_code, fail_sticky;
   long long async_fail_at, async_fail_code, hang_at, abort_on_misuse;
+  long long upload_us, kernel_us, download_us;
 } fake_settings;
 
 extern fake_settings fake_set;

@@ -40,6 +40,7 @@ typedef struct fake_cuda_counters
  *   DEVICES 1, DRIVER_VERSION 13000
  *   MEMORY bytes of a device (1 GiB), PINNED_MEMORY bytes (no limit)
  *   DELAY_US 100: an operation starts up to so much late; SEED 1: of these delays
+ *   UPLOAD_US, KERNEL_US, DOWNLOAD_US 0: what each such operation takes; they take turns, on three engines
  *   FAIL_AT k: the k-th call from now that may fail does so, 0 never; FAIL_COUNT n: and the n-1
  *     after it (0: all); FAIL_CODE 999; FAIL_CALL name: only calls of this function are counted
  *     (with it FAIL_AT is 1 unless set); FAIL_STICKY 1: it breaks the current context as well

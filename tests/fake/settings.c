@@ -54,6 +54,9 @@ static const struct
   {"ASYNC_FAIL_AT", offsetof (fake_settings, async_fail_at), 0},
   {"ASYNC_FAIL_CODE", offsetof (fake_settings, async_fail_code), FAKE_ERROR_ILLEGAL_ADDRESS},
   {"HANG_AT", offsetof (fake_settings, hang_at), 0},
+  {"UPLOAD_US", offsetof (fake_settings, upload_us), 0},
+  {"KERNEL_US", offsetof (fake_settings, kernel_us), 0},
+  {"DOWNLOAD_US", offsetof (fake_settings, download_us), 0},
   {"ABORT", offsetof (fake_settings, abort_on_misuse), 1},
 };
 

@@ -118,6 +118,26 @@ perform (const fake_op *op)
   }
 }
 
+/* On its engine, which is kept as long as the settings say. */
+static void
+perform_in_turn (const fake_op *op, long long us)
+{
+  static pthread_mutex_t turns[FAKE_N_ENGINES] = {
+    PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+    PTHREAD_MUTEX_INITIALIZER
+  };
+  const struct timespec time = {.tv_sec = us / 1000000,.tv_nsec = us % 1000000 * 1000 };
+
+  if (us == 0) {
+    perform (op);
+    return;
+  }
+  pthread_mutex_lock (&turns[op->engine]);
+  perform (op);
+  nanosleep (&time, NULL);
+  pthread_mutex_unlock (&turns[op->engine]);
+}
+
 static void
 op_free (fake_op *op)
 {
@@ -151,7 +171,13 @@ static void
 run_locked (fake_stream *stream, fake_op *op)
 {
   fake_context *context = stream->context;
+  const long long takes_us[FAKE_N_ENGINES] = {
+    [FAKE_ENGINE_UPLOAD] = fake_set.upload_us,
+    [FAKE_ENGINE_KERNEL] = fake_set.kernel_us,
+    [FAKE_ENGINE_DOWNLOAD] = fake_set.download_us
+  };
   uint64_t epoch = fake_hang_epoch;
+  long long us;
   int fate;
 
   while (!is_stopped (stream) && !is_ready (stream, op))
@@ -177,8 +203,9 @@ run_locked (fake_stream *stream, fake_op *op)
   if (is_stopped (stream))
     return;
   stream->executing = true;
+  us = takes_us[op->engine];
   pthread_mutex_unlock (&fake_lock);
-  perform (op);
+  perform_in_turn (op, us);
   pthread_mutex_lock (&fake_lock);
   stream->executing = false;
   if (op->kind == FAKE_OP_RECORD && op->record > op->event->done) {

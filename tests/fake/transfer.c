@@ -75,6 +75,7 @@ copy_locked (fake_context *context, fake_stream *stream, const place *to, const 
   if (op == NULL)
     return CU_ERROR_OUT_OF_MEMORY;
   op->kind = FAKE_OP_COPY;
+  op->engine = from->on_host ? FAKE_ENGINE_UPLOAD : to->on_host ? FAKE_ENGINE_DOWNLOAD : FAKE_ENGINE_NONE;
   op->width = width;
   op->height = height;
   op->to_pitch = to->pitch;
@@ -375,6 +376,7 @@ cuLaunchKernel (cu_function handle, unsigned grid_x, unsigned grid_y, unsigned g
     return fake_call_end (&call, CU_ERROR_OUT_OF_MEMORY);
   memcpy (&op->frame, arguments, sizeof op->frame);
   op->kind = FAKE_OP_KERNEL;
+  op->engine = FAKE_ENGINE_KERNEL;
   op->kernel = function->kernel;
   op->module = function->module;
   op->does_nothing = function->is_part;
