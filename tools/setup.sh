@@ -130,6 +130,7 @@ gstreamer1.0-libav              | gst-libav        | always | has_element avdec_
 libgstreamer1.0-dev             | gstreamer        | tests  | has_module gstreamer-check
 libgstreamer-plugins-base1.0-dev| gst-plugins-base | tests  | has_module gstreamer-app
 python3-gi                      | pygobject        | tests  | python_has 'import gi'
+python3-rich                    | rich             | tests  | python_has 'import rich'
 gir1.2-gstreamer-1.0            | gstreamer        | tests  | in_conda || has_python_gst
 g++                             | cxx-compiler     | tests  | can_compile "${CXX:-c++}" c++
 clang                           | clang            | tests  | in_conda || can_compile clang c

@@ -88,6 +88,35 @@ use_detections() # py|c
   esac
 }
 
+need_rich()
+{
+  if ! "$python" -c 'import rich' > python.log 2>&1; then
+    printf 'skipped: no Rich (python3-rich)\n'
+    exit 77
+  fi
+}
+
+# Runs the live view; its output is kept in the file output.
+view() # STATUS WORD OF THE PIPELINE ...
+{
+  local expected=$1 status=0
+  shift
+  timeout 100 "$python" "$pipelines/live-view.py" "$@" > output 2>&1 < /dev/null || status=$?
+  [ "$status" -eq "$expected" ] || fail "live-view.py $*: exit status $status, expected $expected"
+}
+
+# The same in a terminal of 80 columns, which must be left as it was.
+view_in_terminal() # STATUS ROWS TEXT KEYS WORD OF THE PIPELINE ...: the keys are typed when the text is there
+{
+  local expected=$1 status=0
+  shift
+  # Ended by KILL: TERM would not reach the other terminal.
+  timeout -s KILL 100 "$python" "$root/tests/pipelines/in-a-terminal.py" 80 "$1" "$2" "$3" \
+    "$python" "$pipelines/live-view.py" "${@:4}" > output 2>&1 || status=$?
+  [ "$status" -eq "$expected" ] || fail "live-view.py ${*:4}: exit status $status, expected $expected"
+  ! grep -F Traceback output || fail "live-view.py ${*:4}: a traceback"
+}
+
 # Runs the example on the CPU; its lines are kept in the file lines, what it says in the file output.
 detect() # STATUS ARGUMENT ...
 {
@@ -415,6 +444,119 @@ case $case_name in
     { grep '^#' "$golden"; cat counts; } > found.txt
     diff -u --label motiondetect-counts.txt --label found "$golden" found.txt > output \
       || fail "motiondetect does not find as many regions as motiondetect-counts.txt says"
+    ;;
+
+  live-view-plain-lines)
+    need_python
+    export GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst
+    small=video/x-raw,format=NV12,width=320,height=240
+    # Parts of a line in one word and one in several are taken as gst-launch-1.0 takes them.
+    view 0 -e -v videotestsrc is-live=true num-buffers=45 ! $small,framerate=30/1 ! \
+      cudastreamfilter backend=cpu "name=a filter" fps-update-interval=200 ! fakesink sync=true
+    said '^ *[0-9.]+ s  a filter: [0-9.]+ fps, .*kernel [0-9.]+ us, bound-by (up|down)stream$'
+    said 's  a filter: (up|down)stream-bound: the .* keeps'
+    said '^live-view.py: a filter: 45 frames processed, 0 dropped, '
+    [ "$(grep -c ' fps, ' output)" -ge 4 ] || fail "expected a line each 200 ms"
+    ! grep -q $'\x1b' output || fail "control sequences without a terminal"
+    view 0 videotestsrc num-buffers=20 ! $small ! cudastreamfilter backend=cpu fps-update-interval=0 ! \
+      cudastreamfilter backend=cpu ! fakesink
+    said 'warning: cudastreamfilter[0-9]+: fps-update-interval=0 gives no figures'
+    [ "$(grep -c ': 20 frames processed' output)" -eq 2 ] || fail "expected a summary of two elements"
+    view 0 --help
+    said '^usage: '
+
+    # The end on TERM, in good order: the file is complete.  Then the end that never comes, and a second TERM.
+    mkfifo pipe
+    for line in "jpegenc ! matroskamux ! filesink location=result.mkv" "fakesink fakesink async=false"; do
+      # shellcheck disable=SC2086
+      setsid "$python" "$pipelines/live-view.py" videotestsrc is-live=true ! $small,framerate=30/1 ! \
+        cudastreamfilter backend=cpu fps-update-interval=100 ! videoconvert ! $line > pipe 2>&1 < /dev/null &
+      group=$!
+      while IFS= read -r text; do
+        printf '%s\n' "$text"
+        # Each line of an update, so that the second one comes after the first was dealt with.
+        if [[ $text == *' fps, '* ]]; then kill -TERM "$group" 2> /dev/null || true; fi
+        if [[ $line == jpegenc* ]]; then cat; fi
+      done < pipe > output
+      status=0
+      wait "$group" || status=$?
+      group=
+      if [[ $line == jpegenc* ]]; then
+        [ $status -eq 0 ] || fail "exit status $status after TERM"
+        holds result.mkv "$(sed -n 's/.*: \([0-9]*\) frames processed.*/\1/p' output)"
+      else
+        [ $status -eq 143 ] || fail "exit status $status after the second TERM"
+      fi
+    done
+    ;;
+
+  live-view-in-a-terminal)
+    need_python
+    need_rich
+    export GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst
+    line=(videotestsrc is-live=true ! 'video/x-raw,format=NV12,width=320,height=240,framerate=30/1' !
+      cudastreamfilter backend=cpu fps-update-interval=100)
+    view_in_terminal 0 24 '' '' videotestsrc num-buffers=40 "${line[@]:2}" ! fakesink
+    said 'frame time '
+    said 'kernel .*█'
+    said 'frames a second.* on average'
+    said '-bound'
+    said ': 40 frames processed, 0 dropped'
+    view_in_terminal 0 24 'kernel ' ^C "${line[@]}" ! fakesink
+    said ' ended'
+    said ' frames processed, 0 dropped'
+    view_in_terminal 0 24 'kernel ' 30x5 videotestsrc is-live=true num-buffers=30 "${line[@]:2}" ! fakesink
+    said ': 30 frames processed'
+    view_in_terminal 130 24 'kernel ' ^C "${line[@]}" ! queue ! fakesink fakesink async=false
+    said 'did not come'
+    view_in_terminal 1 24 '' '' "${line[@]}" ! identity error-after=10 ! fakesink
+    said ' failed'
+    said '^live-view.py: error: /.*Failed after iterations as requested'
+    view_in_terminal 0 24 '' '' videotestsrc num-buffers=2 "${line[@]:2}" ! identity ! fakesink dump=true
+    view_in_terminal 2 24 '' '' videotestsrc ! fakesink
+    ;;
+
+  live-view-draws-what-a-gpu-says)
+    need_python
+    "$python" "$root/tests/pipelines/live-view-draws.py" "$pipelines" > output 2>&1 || {
+      status=$?
+      [ $status -ne 77 ] || { cat output; exit 77; }
+      fail "not what was expected"
+    }
+    ;;
+
+  live-view-refuses-what-cannot-run)
+    need_python
+    export GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst
+    refused() { view "$@"; ! grep -F Traceback output || fail "a traceback"; }
+    refused 2
+    said 'expected a pipeline'
+    refused 2 --nonsense videotestsrc ! cudastreamfilter ! fakesink
+    said "unknown option '--nonsense'"
+    refused 2 videotestsrc ! fakesink
+    said 'there is no cudastreamfilter'
+    refused 2 videotestsrc ! no-such-element ! cudastreamfilter ! fakesink
+    said 'no-such-element'
+    refused 2 videotestsrc ! cudastreamfilter no-such-property=1 ! fakesink
+    said 'no-such-property'
+    refused 2 videotestsrc ! ! cudastreamfilter
+    refused 2 audiotestsrc ! cudastreamfilter ! fakesink
+    refused 1 videotestsrc ! cudastreamfilter kernel=no-such-kernel ! fakesink
+    said 'no-such-kernel'
+    refused 1 filesrc location=missing.mkv ! decodebin ! cudastreamfilter ! fakesink
+    said 'No such file'
+    GST_PLUGIN_PATH=$scratch
+    refused 2 videotestsrc ! cudastreamfilter ! fakesink
+    said 'GST_PLUGIN_PATH must name'
+    # Without Rich there are lines, and a word on what is missing.
+    GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst
+    mkdir rich
+    printf 'raise ImportError("none")\n' > rich/__init__.py
+    export PYTHONPATH=$scratch
+    view_in_terminal 0 24 '' '' videotestsrc num-buffers=20 ! cudastreamfilter backend=cpu ! fakesink
+    said 'warning: .*python3-rich'
+    said ' fps, .*bound-by'
+    said ': 20 frames processed'
     ;;
 
   *) fail "there is no case '$case_name'" ;;
