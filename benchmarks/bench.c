@@ -79,6 +79,7 @@ usage (FILE *to, const char *program, const char *summary)
       "  --backend NAME     cuda (default) or cpu, which has no limit and no peers\n"
       "  --source-buffers N the source takes at least so many buffers in turn (default: 16, as many as\n"
       "                     a decoder keeps; 0: as many as downstream asks for)\n"
+      "  --trace            measure each case of the element again, with a trace of every frame\n"
       "  --no-peers         do not measure other elements\n"
       "  --check            fail when the element copied a frame on the host or its pool grew\n"
       "  --json FILE        write the results there\n"
@@ -146,7 +147,7 @@ bench_options_parse (bench_options *options, int argc, char **argv, const char *
     {"quick", no_argument, NULL, 'q'}, {"case", required_argument, NULL, 'c'},
     {"kernel", required_argument, NULL, 'k'}, {"streams", required_argument, NULL, 's'},
     {"backend", required_argument, NULL, 'b'}, {"no-peers", no_argument, NULL, 'p'},
-    {"source-buffers", required_argument, NULL, 'n'},
+    {"source-buffers", required_argument, NULL, 'n'}, {"trace", no_argument, NULL, 't'},
     {"check", no_argument, NULL, 'x'}, {"json", required_argument, NULL, 'j'},
     {"commit", required_argument, NULL, 'm'}, {"driver", required_argument, NULL, 'd'},
     {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}
@@ -161,6 +162,7 @@ bench_options_parse (bench_options *options, int argc, char **argv, const char *
       case 'q': options->quick = true; break;
       case 'n': options->source_buffers = (unsigned) strtoul (optarg, NULL, 10); break;
       case 'p': options->no_peers = true; break;
+      case 't': options->trace = true; break;
       case 'x': options->check = true; break;
       case 'c': options->match = optarg; break;
       case 'j': options->json = optarg; break;

@@ -38,6 +38,7 @@ typedef struct bench_options
 {
   bool quick;                   /* shorter measurements, fewer numbers of streams */
   bool check;                   /* host copies or pool growths of the element are failures */
+  bool trace;                   /* the element again, with a trace of every frame */
   bool no_peers;                /* do not measure other elements */
   bool cpu;                     /* backend=cpu: no limit and no peers */
   unsigned source_buffers;      /* buffers the source takes in turn at least, 0: as negotiated */

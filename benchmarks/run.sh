@@ -23,6 +23,7 @@ Parts, each one file:
   cached       NAME-cached.json   the same, 3 streams, from the few buffers that downstream asks for, which stay
                                   in the processor's caches: the best case for elements that copy on the host
   spatial      NAME-spatial.json  the same with the other kernels, 3 streams
+  trace        NAME-trace.json    what trace-location costs
   engine       NAME-engine.json   the stream engine without GStreamer
   bus          NAME-bus.json      what bus and GPU allow, and the plain loop with 1 to 8 streams
   kernels      NAME-kernels.json  bandwidth of each kernel
@@ -38,7 +39,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/benchmarks/gpuhost.sh"
 
 result='' out=$root/benchmarks/results build_arg='' bundle='' commit='' quick=()
-only=throughput,cached,spatial,engine,bus,kernels,metadata,cuda
+only=throughput,cached,spatial,trace,engine,bus,kernels,metadata,cuda
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) quick=(--quick); shift; continue ;;
@@ -97,6 +98,8 @@ part cached "$result-cached.json" "$build/benchmarks/throughput" "${common[@]}" 
 part spatial "$result-spatial.json" "$build/benchmarks/throughput" "${common[@]}" --check \
   --no-peers --streams 3 \
   --kernel sobel,gaussianblur,videobalance,convertscale,temporaldenoise,motiondetect,anonymize,drawregions,histogram,cornerdetect
+part trace "$result-trace.json" "$build/benchmarks/throughput" "${common[@]}" --check \
+  --no-peers --streams 1,3 --trace
 part engine "$result-engine.json" "$build/benchmarks/engineloop" "${common[@]}"
 part bus "$result-bus.json" "$build/benchmarks/busloop" "${common[@]}"
 part kernels "$result-kernels.json" "$build/tests/kernels/checkkernels" --bench

@@ -2,6 +2,7 @@
 /* The program throughput: frames a second of cudastreamfilter between a source and a fakesink,
  * beside what the bus allows, the plain loop, the engine alone and the elements a user has without
  * it, all in one run and from one source. */
+#include <glib/gstdio.h>
 #include <gst/gst.h>
 #include <stdio.h>
 
@@ -246,25 +247,56 @@ measure_engine (Run * run, const bench_size * size, const csfk_kernel * kernel, 
   return result.fps;
 }
 
+/* properties: more of them.  FALSE: it was complained of. */
+static gboolean
+measure_element (Run * run, const bench_size * size, const csfk_kernel * kernel, guint streams,
+    const gchar * properties, BenchMeasured * measured)
+{
+  gchar *description = g_strdup_printf ("cudastreamfilter name=filter backend=%s kernel=%s "
+      "num-streams=%u fps-update-interval=%u %s", run->options->cpu ? "cpu" : "cuda", kernel->name,
+      streams, run->options->quick ? 100 : 500, properties);
+  gchar *problem = NULL;
+  gboolean good = measure_pipeline (size, description, run->options, measured, &problem);
+
+  if (!good)
+    complain (run, description, problem);
+  g_free (problem);
+  g_free (description);
+  return good;
+}
+
+/* What a trace of every frame costs. */
+static void
+report_trace (Run * run, const bench_size * size, const csfk_kernel * kernel, guint streams,
+    gdouble without)
+{
+  gchar *location = g_strdup_printf ("%s/csf-bench-%u.json", g_get_tmp_dir (), g_random_int ());
+  gchar *property = g_strdup_printf ("trace-location=%s", location);
+  BenchMeasured measured;
+  bench_row row;
+
+  if (measure_element (run, size, kernel, streams, property, &measured)) {
+    bench_row_init (&row, measured.fps, without, "trace/system/%s/%dx%d/%s/streams=%u", kernel->name,
+        size->width, size->height, size->format, streams);
+    bench_row_add_extra (&row, "cpu-us", measured.cpu_us);
+    g_clear_pointer (&measured.stats, gst_structure_free);
+    bench_report_add (&run->report, &row);
+  }
+  g_remove (location);
+  g_free (property);
+  g_free (location);
+}
+
 static void
 report_element (Run * run, const bench_size * size, const csfk_kernel * kernel, guint streams,
     const Common * common)
 {
   gdouble engine = measure_engine (run, size, kernel, streams);
-  gchar *description = g_strdup_printf ("cudastreamfilter name=filter backend=%s kernel=%s "
-      "num-streams=%u fps-update-interval=%u", run->options->cpu ? "cpu" : "cuda", kernel->name,
-      streams, run->options->quick ? 100 : 500);
-  gchar *problem = NULL;
   BenchMeasured measured;
   bench_row row;
 
-  if (!measure_pipeline (size, description, run->options, &measured, &problem)) {
-    complain (run, description, problem);
-    g_free (problem);
-    g_free (description);
+  if (!measure_element (run, size, kernel, streams, "", &measured))
     return;
-  }
-  g_free (description);
   bench_row_init (&row, measured.fps, common->limits.limit,
       "throughput/system/%s/%dx%d/%s/streams=%u", kernel->name, size->width, size->height,
       size->format, streams);
@@ -280,6 +312,8 @@ report_element (Run * run, const bench_size * size, const csfk_kernel * kernel, 
     gst_structure_free (measured.stats);
   }
   bench_report_add (&run->report, &row);
+  if (run->options->trace)
+    report_trace (run, size, kernel, streams, measured.fps);
 }
 
 static gboolean
