@@ -332,7 +332,8 @@ cuda_emit (csf_session *base, unsigned index, const csf_record_buffer *buffer, c
     status = cuda_records_bring (session, slot, slot->records_stream, error);
   if (status != CSF_OK)
     goto fail;
-  CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->done, slot->records_stream);
+  slot->end = slot->done;
+  CU (CSF_STAGE_KERNEL, slot->frame, EventRecord, slot->end, slot->records_stream);
   slot->recorded = true;
 fail:
   cuda_leave (session->device);
@@ -365,7 +366,8 @@ cuda_record_fetch (csf_session *base, unsigned index, unsigned n, csf_error *err
   status = copy_records (session, slot, n, slot->stream, error);
   if (status != CSF_OK)
     goto fail;
-  CU (CSF_STAGE_DOWNLOAD, slot->frame, EventRecord, slot->done, slot->stream);
+  slot->end = slot->done;
+  CU (CSF_STAGE_DOWNLOAD, slot->frame, EventRecord, slot->end, slot->stream);
   slot->recorded = true;
 fail:
   cuda_leave (session->device);

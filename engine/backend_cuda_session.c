@@ -13,10 +13,11 @@
 
 #define FIRST_REGIONS 64u
 
-/* A frame of 1080p takes the bus about this long: looking again at once costs less than the 60 us and
- * more that a sleeping thread needs to come back, so that the next frame starts in time. */
-#define POLL_NS 100000u
-#define FIRST_SLEEP_NS 20000u
+/* A frame of 1080p is through in less: looking again at once costs less than the 60 us and more that a
+ * sleeping thread needs to come back, so that the next frame starts in time. */
+#define POLL_NS 250000u
+/* After that a sleep is a part of the wait so far, so that the end is seen late by no more than that part. */
+#define SLEEP_PART 10u
 #define LAST_SLEEP_NS 400000u
 
 /* ---- session ----------------------------------------------------------------------------------- */
@@ -542,9 +543,8 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *
     status = cuda_records_bring (session, slot, slot->stream, error);
   if (status != CSF_OK)
     return status;
-  if (slot->run.number != 0)
-    CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->marks[MARK_DOWNLOAD], slot->stream);
-  CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->done, slot->stream);
+  slot->end = slot->run.number != 0 ? slot->marks[MARK_DOWNLOAD] : slot->done;
+  CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->end, slot->stream);
   slot->recorded = true;
 fail:
   return status;
@@ -585,7 +585,7 @@ pause_briefly (void)
 static cu_result
 ask (const cuda_driver *cu, const cuda_slot *slot)
 {
-  cu_result code = slot->recorded ? cu->EventQuery (slot->done) : cu->StreamQuery (slot->stream);
+  cu_result code = slot->recorded ? cu->EventQuery (slot->end) : cu->StreamQuery (slot->stream);
 
   if (code != CU_SUCCESS || slot->recorded || slot->records_stream == NULL)
     return code;
@@ -600,7 +600,7 @@ cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *er
   cuda_slot *slot = &session->slots[index];
   const cuda_driver *cu = session->device->cu;
   csf_status status = cuda_enter (session->device, error, CSF_STAGE_WAIT, slot->frame);
-  uint64_t begin = csf_now_ns (), sleep_ns = FIRST_SLEEP_NS;
+  uint64_t begin = csf_now_ns ();
 
   if (status != CSF_OK)
     return status;
@@ -623,11 +623,10 @@ cuda_wait (csf_session *base, unsigned index, uint64_t timeout_ns, csf_error *er
     if (waited < POLL_NS) {
       pause_briefly ();
     } else {
-      struct timespec step = {.tv_nsec = (long) sleep_ns };
+      uint64_t part = waited / SLEEP_PART;
+      struct timespec step = {.tv_nsec = (long) (part < LAST_SLEEP_NS ? part : LAST_SLEEP_NS) };
 
       clock_nanosleep (CLOCK_MONOTONIC, 0, &step, NULL);
-      if (sleep_ns < LAST_SLEEP_NS)
-        sleep_ns += sleep_ns / 2;
     }
   }
   cuda_leave (session->device);

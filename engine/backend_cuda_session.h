@@ -25,7 +25,7 @@ enum
 typedef struct cuda_slot
 {
   cu_stream stream;
-  cu_event done;
+  cu_event done;                /* of frames that are not timed */
   cu_event marks[N_MARKS];
   cu_event fence;
   cu_event kernel_done;         /* of stateful kernels: the next frame's kernel waits for it */
@@ -47,7 +47,8 @@ typedef struct cuda_slot
   unsigned copied;              /* records of device memory that are on the host after `done` */
   cu_deviceptr attached;        /* managed memory that is records_stream's alone */
   uint64_t frame;
-  bool recorded;                /* done marks this job's end; otherwise ask the stream */
+  cu_event end;                 /* marks this job's end, when recorded; otherwise ask the stream */
+  bool recorded;
   csf_run run;
 } cuda_slot;
 

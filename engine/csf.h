@@ -200,12 +200,14 @@ typedef struct csf_config
 /* The parts of a frame's way, in the order of their begin. */
 typedef enum csf_part
 {
-  CSF_PART_STAGING = 0,         /* host: copying a pageable input into pinned memory */
+  CSF_PART_WAKE = 0,            /* host: a stream came free, until the submit thread that waited goes on */
+  CSF_PART_STAGING,             /* host: copying a pageable input into pinned memory */
   CSF_PART_SUBMIT,              /* host: handing the work to the device */
   CSF_PART_UPLOAD,
   CSF_PART_KERNEL,
   CSF_PART_RECORDS,             /* the pass that appends records, beside the download */
   CSF_PART_DOWNLOAD,
+  CSF_PART_FINISH,              /* host: the device is done, until the retire thread has seen it */
   CSF_N_PARTS
 } csf_part;
 
@@ -281,7 +283,7 @@ typedef struct csf_engine_stats
   uint64_t growths;             /* allocations of device and record memory after the engine was created */
   uint64_t records;             /* handed out */
   csf_metadata_memory metadata_memory;  /* in use; CSF_METADATA_AUTO without records */
-  /* This window's.  Of the device's parts a sample of frames, of the host's all. */
+  /* This window's; of the device's parts and of CSF_PART_FINISH a sample of frames. */
   csf_summary part[CSF_N_PARTS];
   uint64_t timed;               /* frames in that sample */
   uint64_t frame_ns;            /* mean time from one frame's end to the next's in the sample */

@@ -21,11 +21,12 @@
 
 /* How long a wait may go without looking whether it was interrupted. */
 #define WAIT_SLICE_NS 10000000u
-/* On a device a slot comes free within tens of microseconds, less than a sleeping thread needs. */
-#define SPIN_NS 50000u
-/* Timing costs events on the streams: runs of adjacent frames, about 1 frame in 32, and at low rates
+/* A sleeping thread needs some 50 us to come back, much of a frame's time where frames are that fast.  So a wait
+ * that may be as short as this is spent awake. */
+#define SPIN_NS 250000u
+/* Timing costs events on the streams: runs of adjacent frames, about 1 frame in 64, and at low rates
  * often enough that a reader always has fresh figures. */
-#define UNTIMED_PER_TIMED 32
+#define UNTIMED_PER_TIMED 64
 /* No frame takes a device so long: it hangs. */
 #define HANG_NS 10000000000u
 #define RUN_INTERVAL_NS 200000000u
@@ -51,6 +52,7 @@ struct csf_engine
   csf_metasink *sink;           /* NULL: the kernel has no records */
 
   atomic_uint_fast64_t submitted, retired;
+  atomic_uint_fast64_t freed_ns;        /* when the last slot came free */
   atomic_uint_fast64_t discard_before;  /* jobs of a lower count were discarded */
   atomic_bool interrupted;
   atomic_uint_fast64_t host_copies;
@@ -61,6 +63,9 @@ struct csf_engine
   bool broken;                  /* under the lock: a job failed, so no further one is taken */
   csf_error broken_error;
 
+  /* submit thread: its last wait for a slot, and what it needed to wake up from it */
+  uint64_t waited_ns;
+  csf_span wake;
   /* submit thread: the timed run */
   uint64_t run, run_started_ns;
   unsigned run_left;            /* frames of the current run still to come */
@@ -194,25 +199,44 @@ has_free_slot (csf_engine *engine)
   return csf_engine_get_in_flight (engine) < engine->config.num_streams;
 }
 
-csf_status
-csf_engine_wait_free (csf_engine *engine)
+static void
+spin (csf_engine *engine, uint64_t until)
+{
+  while (!has_free_slot (engine) && !atomic_load (&engine->interrupted) && csf_now_ns () < until)
+    ;
+}
+
+static csf_status
+sleep_until_free (csf_engine *engine)
 {
   csf_status status = CSF_OK;
 
-  if (!has_free_slot (engine) && csf_backend_pins (engine->config.device)) {
-    uint64_t until = csf_now_ns () + SPIN_NS;
-
-    while (!has_free_slot (engine) && !atomic_load (&engine->interrupted) && csf_now_ns () < until)
-      ;
-  }
-  if (has_free_slot (engine) && !atomic_load (&engine->interrupted))
-    return CSF_OK;
   pthread_mutex_lock (&engine->lock);
   while (!has_free_slot (engine) && !atomic_load (&engine->interrupted))
     pthread_cond_wait (&engine->changed, &engine->lock);
   if (atomic_load (&engine->interrupted))
     status = CSF_INTERRUPTED;
   pthread_mutex_unlock (&engine->lock);
+  return status;
+}
+
+csf_status
+csf_engine_wait_free (csf_engine *engine)
+{
+  const uint64_t begin = csf_now_ns ();
+  const bool waits = !has_free_slot (engine);
+  uint64_t end, freed;
+  csf_status status = CSF_OK;
+
+  if (waits && csf_backend_pins (engine->config.device) && engine->waited_ns < SPIN_NS)
+    spin (engine, begin + SPIN_NS);
+  if (!has_free_slot (engine) || atomic_load (&engine->interrupted))
+    status = sleep_until_free (engine);
+  end = csf_now_ns ();
+  freed = atomic_load (&engine->freed_ns);
+  engine->waited_ns = end - begin;
+  engine->wake.begin = !waits || freed > end ? end : freed > begin ? freed : begin;
+  engine->wake.end = end;
   return status;
 }
 
@@ -384,6 +408,7 @@ csf_engine_submit (csf_engine *engine, const csf_job *job, bool *staged, csf_err
         "the frame's memory is %s; the engine was opened for the other kind",
         job->in_memory == CSF_MEMORY_DEVICE ? "on a device" : "on the host");
   status = check_not_broken (engine, error);
+  times.span[CSF_PART_WAKE] = engine->wake;
   times.span[CSF_PART_STAGING].begin = times.span[CSF_PART_STAGING].end = begin;
   if (status == CSF_OK && stages) {
     status = stage (engine, target, &own, error);
@@ -430,6 +455,7 @@ finish (csf_engine *engine, unsigned index, uint64_t count, csf_result *result)
   result->discarded = count < atomic_load (&engine->discard_before);
   result->times = finished->times;
   result->times.retired = csf_now_ns ();
+  atomic_store (&engine->freed_ns, result->times.retired);
 
   pthread_mutex_lock (&engine->lock);
   if (result->status != CSF_OK && !engine->broken) {

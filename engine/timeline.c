@@ -19,7 +19,7 @@
 /* Written when so much has gathered, or so much time has passed. */
 #define BLOCK_BYTES 65536u
 #define BLOCK_NS 500000000u
-#define SPANS 7u                /* of a frame, at most */
+#define SPANS 9u                /* of a frame, at most */
 
 enum
 {
@@ -27,6 +27,8 @@ enum
   LANE_STAGING,
   LANE_SUBMIT,
   LANE_DOWNSTREAM,
+  LANE_WAKE,
+  LANE_FINISH,
   LANE_STREAM = 10,             /* and STREAM_LANES for each stream, in the order of the parts */
   STREAM_LANES = 4,
   N_LANES = LANE_STREAM + STREAM_LANES * CSF_MAX_STREAMS
@@ -277,6 +279,8 @@ csf_timeline_set_engine (csf_timeline *timeline, const csf_device_info *info,
   name_lane (timeline, LANE_STAGING, "staging");
   name_lane (timeline, LANE_SUBMIT, "submit");
   name_lane (timeline, LANE_DOWNSTREAM, "downstream");
+  name_lane (timeline, LANE_WAKE, "wake");
+  name_lane (timeline, LANE_FINISH, "finish");
   for (unsigned i = 0; i < num_streams; i++)
     name_stream (timeline, i, copies);
   tail->length = 0;
@@ -361,6 +365,7 @@ csf_timeline_add (csf_timeline *timeline, const csf_timeline_frame *frame, csf_e
     return CSF_OK;
   release (timeline, 0, SPANS);
   hold (timeline, LANE_UPSTREAM, "wait for upstream", frame->upstream, frame);
+  hold (timeline, LANE_WAKE, "wake", span[CSF_PART_WAKE], frame);
   hold (timeline, LANE_STAGING, "stage", span[CSF_PART_STAGING], frame);
   hold (timeline, LANE_SUBMIT, "submit", span[CSF_PART_SUBMIT], frame);
   if (frame->times.timed) {
@@ -369,6 +374,7 @@ csf_timeline_add (csf_timeline *timeline, const csf_timeline_frame *frame, csf_e
     if (timeline->has_records)
       hold (timeline, lane + 2, "records", span[CSF_PART_RECORDS], frame);
     hold (timeline, lane + 3, "download", span[CSF_PART_DOWNLOAD], frame);
+    hold (timeline, LANE_FINISH, "finish", span[CSF_PART_FINISH], frame);
   }
   hold (timeline, LANE_DOWNSTREAM, "push", frame->downstream, frame);
   /* All of a later frame begins after this one was submitted. */

@@ -98,6 +98,13 @@ add_device (csf_trace *trace, const csf_times *times, unsigned lead, csf_frame_t
   add_part (trace, times, CSF_PART_DOWNLOAD, turns, trace->origin + times->end[CSF_PART_KERNEL], counts,
       frame);
   end = trace->origin + times->end[CSF_PART_DOWNLOAD];
+  if (counts) {
+    csf_span *finish = &frame->span[CSF_PART_FINISH];
+
+    finish->begin = frame->span[CSF_PART_DOWNLOAD].end;
+    finish->end = frame->retired > finish->begin ? frame->retired : finish->begin;
+    csf_distribution_add (&trace->part[CSF_PART_FINISH], finish->end - finish->begin);
+  }
   if (follows) {
     trace->n_frames++;
     trace->frame += latest (end - previous_end, 0);
@@ -108,7 +115,7 @@ add_device (csf_trace *trace, const csf_times *times, unsigned lead, csf_frame_t
 void
 csf_trace_add (csf_trace *trace, const csf_times *times, unsigned lead, csf_frame_times *frame)
 {
-  for (csf_part part = CSF_PART_STAGING; part <= CSF_PART_SUBMIT; part++)
+  for (csf_part part = CSF_PART_WAKE; part <= CSF_PART_SUBMIT; part++)
     csf_distribution_add (&trace->part[part], frame->span[part].end - frame->span[part].begin);
   frame->timed = false;
   if (times->valid)

@@ -534,12 +534,14 @@ gst_csf_stats_to_structure (GstCsfStats * stats, csf_engine * engine)
       "efficiency", G_TYPE_DOUBLE, w->efficiency,
       "bound-by", G_TYPE_STRING, w->bound_by, NULL);
   set_time (structure, "upstream-time", w->upstream);
+  set_time (structure, "wake-time", w->engine.part[CSF_PART_WAKE]);
   set_time (structure, "staging-time", w->engine.part[CSF_PART_STAGING]);
   set_time (structure, "submit-time", w->engine.part[CSF_PART_SUBMIT]);
   set_time (structure, "upload-time", w->engine.part[CSF_PART_UPLOAD]);
   set_time (structure, "kernel-time", w->engine.part[CSF_PART_KERNEL]);
   set_time (structure, "records-time", w->engine.part[CSF_PART_RECORDS]);
   set_time (structure, "download-time", w->engine.part[CSF_PART_DOWNLOAD]);
+  set_time (structure, "finish-time", w->engine.part[CSF_PART_FINISH]);
   set_time (structure, "downstream-time", w->downstream);
   set_time (structure, "latency", w->latency);
   set_load_fields (structure, &w->load);

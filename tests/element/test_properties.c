@@ -223,6 +223,8 @@ check_stats_fields (const GstStructure * stats)
     {"download-time", G_TYPE_UINT64}, {"fps", G_TYPE_DOUBLE}, {"avg-fps", G_TYPE_DOUBLE},
     {"in-flight", G_TYPE_DOUBLE}, {"overlap", G_TYPE_DOUBLE}, {"efficiency", G_TYPE_DOUBLE},
     {"bound-by", G_TYPE_STRING}, {"num-streams", G_TYPE_UINT}, {"frame-time", G_TYPE_UINT64},
+    {"wake-time", G_TYPE_UINT64}, {"wake-time-p99", G_TYPE_UINT64},
+    {"finish-time", G_TYPE_UINT64}, {"finish-time-p99", G_TYPE_UINT64},
     {"upstream-time", G_TYPE_UINT64}, {"upstream-time-p99", G_TYPE_UINT64},
     {"staging-time", G_TYPE_UINT64}, {"staging-time-p99", G_TYPE_UINT64},
     {"submit-time", G_TYPE_UINT64}, {"submit-time-p99", G_TYPE_UINT64},
