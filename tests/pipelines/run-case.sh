@@ -64,19 +64,21 @@ holds() # FILE FRAMES
   [ "$found" -eq "$2" ] || fail "$1 holds $found frames, expected $2"
 }
 
-# Sets python to one that has GStreamer; skips the test when there is none.  Another one may be first on PATH
+# Sets python to one that can do the import; skips the test when there is none.  Another one may be first on PATH
 # than the one that the system's packages are for.
-need_python()
+need_python_with() # IMPORT PACKAGE ...
 {
+  local import=$1
+  shift
   for python in python3 /usr/bin/python3; do
-    if "$python" -c 'import gi; gi.require_version("Gst", "1.0"); from gi.repository import Gst' \
-        > python.log 2>&1; then
-      return
-    fi
+    if "$python" -c "$import" > python.log 2>&1; then return; fi
   done
-  printf 'skipped: no python3 with PyGObject and GStreamer (python3-gi, gir1.2-gstreamer-1.0)\n'
+  printf 'skipped: no python3 that has %s\n' "$*"
   exit 77
 }
+
+import_gst='import gi; gi.require_version("Gst", "1.0"); from gi.repository import Gst'
+need_python() { need_python_with "$import_gst" python3-gi gir1.2-gstreamer-1.0; }
 
 # Sets program to the example in that language.
 use_detections() # py|c
@@ -163,6 +165,56 @@ make_told_film() # FILE
   done > told.raw
   gst-launch-1.0 -q filesrc location=told.raw ! rawvideoparse width=320 height=64 format=gray8 framerate=25/1 \
     ! matroskamux ! filesink location="$1" || fail "cannot make a film"
+}
+
+# A trace of 60 frames in three streams, a frame of which takes 10 us to upload, 4 us in the kernel and 10 us to
+# download.
+make_trace() # FILE
+{
+  python3 - "$1" <<'PYTHON'
+import json, sys
+events = [{'ph': 'M', 'pid': 1, 'tid': lane, 'name': 'thread_name', 'args': {'name': name}}
+          for lane, name in ((3, 'submit'), (4, 'downstream'))]
+for stream in range(3):
+    events += [{'ph': 'M', 'pid': 1, 'tid': 10 + 4 * stream + lane, 'name': 'thread_name',
+                'args': {'name': f'stream {stream} {stage}'}}
+               for lane, stage in ((0, 'upload'), (1, 'kernel'), (3, 'download'))]
+for frame in range(60):
+    for lane, cat, name, begin, length in ((3, 'host', 'submit', 0, 1), (10, 'device', 'upload', 1, 10),
+                                           (11, 'device', 'kernel', 11, 4), (13, 'device', 'download', 15, 10),
+                                           (4, 'host', 'push', 26, 1)):
+        device = cat == 'device'
+        events.append({'ph': 'X', 'pid': 1, 'tid': lane + (4 * (frame % 3) if device else 0), 'cat': cat, 'name': name,
+                       'ts': 10 * frame + begin, 'dur': length,
+                       'args': {'frame': frame, **({'stream': frame % 3} if device else {})}})
+about = {'backend': 'cuda', 'device': 'A GPU', 'kernel': 'copy', 'num-streams': '3'}
+with open(sys.argv[1], 'w', encoding='utf-8') as file:
+    json.dump({'otherData': about, 'traceEvents': events}, file)
+PYTHON
+}
+
+# Runs one of the programs in Python in tools/; what it says is kept in the file output.
+tool() # STATUS TOOL ARGUMENT ...
+{
+  local expected=$1 command=$2 status=0
+  shift 2
+  timeout 100 "$python" "$root/tools/$command" "$@" > output 2>&1 < /dev/null || status=$?
+  [ "$status" -eq "$expected" ] || fail "$command $*: exit status $status, expected $expected"
+}
+
+# A picture as wide as one would show it, with pixels of all the colours named (as 3b78b5).
+has_colours() # FILE COLOUR ...
+{
+  "$python" - "$@" > output 2>&1 <<'PYTHON' || fail "$1: not the picture expected"
+import sys
+import matplotlib.image
+pixels = (matplotlib.image.imread(sys.argv[1])[..., :3] * 255).round().astype(int)
+assert pixels.shape[1] > 500, f'{pixels.shape[1]} pixels wide'
+for colour in sys.argv[2:]:
+    wanted = [int(colour[i:i + 2], 16) for i in (0, 2, 4)]
+    count = (pixels == wanted).all(axis=-1).sum()
+    assert count > 20, f'{count} pixels of {colour}'
+PYTHON
 }
 
 # A short video of 25 frames with sound.
@@ -557,6 +609,100 @@ case $case_name in
     said 'warning: .*python3-rich'
     said ' fps, .*bound-by'
     said ': 20 frames processed'
+    ;;
+
+  plot-trace-draws)
+    need_python_with 'import matplotlib' python3-matplotlib
+    make_trace trace.json
+    tool 0 plot-trace trace.json
+    said '^trace.png: 0.120 ms of trace.json, from '    # a dozen frames
+    has_colours trace.png 3b78b5 d0732e 2a8f4f 6f6f6f
+    tool 0 plot-trace trace.json -o trace.svg
+    for words in svg 'stream 2 download' 'A GPU, kernel copy, 3 streams, 100,000 frames a second'; do
+      grep -qF "$words" trace.svg || fail "the SVG lacks '$words'"
+    done
+    "$python" -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' trace.svg || fail "the SVG is no XML"
+    # The same trace makes the same file, and what is asked for is what is shown.
+    tool 0 plot-trace trace.json -o again.svg
+    cmp trace.svg again.svg || fail "drawn twice it is not the same"
+    tool 0 plot-trace trace.json -o part.svg --from 0.1 --duration 0.05 --title 'fifty microseconds'
+    grep -qF 'fifty microseconds' part.svg || fail "the SVG lacks its title"
+    said '0.050 ms of trace.json, from 0.100 ms on'
+    tool 0 plot-trace trace.json -o part.png --from 0.1 --frames 3
+    said '0.025 ms of trace.json, from 0.100 ms on'
+    tool 0 plot-trace trace.json -o part.png --frames 1000
+    has_colours part.png 3b78b5
+    ;;
+
+  plot-trace-refuses-what-is-no-trace)
+    need_python_with 'import matplotlib' python3-matplotlib
+    make_trace trace.json
+    refused() # WORDS ARGUMENT ...: in one line
+    {
+      local words=$1
+      shift
+      tool 1 plot-trace -o result.png "$@"
+      said "$words"
+      one_line
+      [ ! -e result.png ] || fail "it drew something"
+    }
+    refused 'No such file' missing.json
+    refused 'Is a directory' .
+    : > empty.json
+    refused 'not JSON' empty.json
+    head -c 1000 /dev/urandom > noise.json
+    refused 'not JSON' noise.json
+    head -c 5000 trace.json > short.json
+    refused 'not JSON .* once the element has stopped' short.json
+    printf '{"frames": 3}\n' > other.json
+    refused 'no trace: expected an object' other.json
+    printf '{"traceEvents": []}\n' > none.json
+    refused 'without events' none.json
+    printf '{"traceEvents": [{"ph": "X", "name": "kernel", "ts": "now", "dur": 1}]}\n' > words.json
+    refused '"now" for .ts., expected a number' words.json
+    refused 'nothing happens at 9000 ms: the trace goes from 0 to 0.617 ms' --from 9000 trace.json
+    tool 1 plot-trace trace.json -o no-such-folder/result.png
+    said 'no-such-folder/result.png'
+    tool 2 plot-trace
+    tool 2 plot-trace trace.json -o result.jpg
+    tool 2 plot-trace trace.json --frames 0
+    tool 2 plot-trace trace.json --duration -1
+    tool 2 plot-trace trace.json --frames 3 --duration 1
+    cp trace.json trace.png
+    tool 1 plot-trace trace.png
+    said 'is the trace itself'
+    cmp trace.json trace.png || fail "the trace was overwritten"
+    ;;
+
+  trace-of-a-run-is-drawn)
+    need_python_with 'import matplotlib' python3-matplotlib
+    GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst gst-launch-1.0 -q videotestsrc num-buffers=60 \
+      ! video/x-raw,width=640,height=480 ! cudastreamfilter kernel=gaussianblur backend=cpu num-streams=2 \
+        trace-location=trace.json ! fakesink \
+      || fail "the pipeline fails"
+    tool 0 plot-trace trace.json -o trace.svg
+    grep -qF 'CPU, kernel gaussianblur, 2 streams' trace.svg || fail "the SVG lacks its title"
+    grep -qF 'stream 1 kernel' trace.svg || fail "the SVG lacks the second stream"
+    ;;
+
+  notebook-runs)
+    need_python_with "$import_gst; import ipykernel, matplotlib, nbclient" python3-gi gir1.2-gstreamer-1.0 \
+      python3-ipykernel python3-matplotlib python3-nbclient
+    notebook=$pipelines/overlap.ipynb
+    "$python" - "$notebook" <<'PYTHON' || fail "$notebook is not as it should be committed: without outputs"
+import nbformat, sys
+notebook = nbformat.read(sys.argv[1], as_version=4)
+nbformat.validate(notebook)
+assert not any(cell.get('outputs') or cell.get('execution_count') for cell in notebook.cells)
+PYTHON
+    # No device, so that it is the CPU here and the same on every machine.
+    export GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst CUDA_VISIBLE_DEVICES=
+    tool 0 run-notebook "$notebook" result.ipynb
+    cat output
+    has_colours result-1.png d0732e     # the throughput
+    has_colours result-2.png d0732e     # the timeline
+    GST_PLUGIN_PATH=$scratch tool 1 run-notebook "$notebook" result.ipynb
+    said "GStreamer has no cudastreamfilter; GST_PLUGIN_PATH is $scratch"
     ;;
 
   *) fail "there is no case '$case_name'" ;;
