@@ -11,8 +11,10 @@ import math
 STAGES = {
     # name of the event: colour
     "wait for upstream": "#c9c9c9",
+    "wake": "#e3a8a8",
     "stage": "#9c7bb8",
     "submit": "#6f6f6f",
+    "finish": "#a8c3e3",
     "push": "#b5a58a",
     "upload": "#3b78b5",
     "kernel": "#d0732e",
@@ -20,7 +22,7 @@ STAGES = {
     "download": "#2a8f4f",
 }
 OTHER_COLOUR = "#dd88aa"
-HOST_STAGES = ("wait for upstream", "stage", "submit", "push")
+HOST_STAGES = ("wait for upstream", "wake", "stage", "submit", "finish", "push")
 # The stage that ends a frame, of those that a trace has: its ends are what is counted.
 LAST_STAGES = ("download", "kernel", "push")
 STEADY_FRAMES = 12
