@@ -442,6 +442,7 @@ static void
 finish (csf_engine *engine, unsigned index, uint64_t count, csf_result *result)
 {
   slot *finished = &engine->slots[index];
+  uint64_t now = csf_now_ns ();
   csf_times times = {.valid = false };
 
   if (finished->start_status != CSF_OK) {
@@ -454,7 +455,7 @@ finish (csf_engine *engine, unsigned index, uint64_t count, csf_result *result)
   result->user = finished->user;
   result->discarded = count < atomic_load (&engine->discard_before);
   result->times = finished->times;
-  result->times.retired = csf_now_ns ();
+  result->times.retired = now;
   atomic_store (&engine->freed_ns, result->times.retired);
 
   pthread_mutex_lock (&engine->lock);
