@@ -132,6 +132,7 @@ libgstreamer-plugins-base1.0-dev| gst-plugins-base | tests  | has_module gstream
 python3-gi                      | pygobject        | tests  | python_has 'import gi'
 python3-rich                    | rich             | tests  | python_has 'import rich'
 gir1.2-gstreamer-1.0            | gstreamer        | tests  | in_conda || has_python_gst
+python3-prometheus-client       | prometheus_client | tests | python_has 'import prometheus_client'
 python3-matplotlib              | matplotlib       | tests  | python_has 'import matplotlib'
 python3-nbformat                | nbformat         | tests  | python_has 'import nbformat'
 python3-nbclient                | nbclient         | tests  | python_has 'import nbclient'

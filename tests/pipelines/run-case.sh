@@ -705,5 +705,26 @@ PYTHON
     said "GStreamer has no cudastreamfilter; GST_PLUGIN_PATH is $scratch"
     ;;
 
+  readme-exporter)
+    need_python_with "$import_gst; import prometheus_client" python3-gi python3-prometheus-client
+    export GST_PLUGIN_PATH=$CSF_BUILD_DIR/gst
+    sed -n '/^<!-- file: exporter.py -->/,/^[^ <]/s/^    //p' "$root/README.md" > exporter.py
+    [ "$(wc -l < exporter.py)" -gt 15 ] || fail "the README has no exporter.py"
+    port=$((20000 + $$ % 20000))
+    "$python" exporter.py "$port" videotestsrc is-live=true num-buffers=300 ! \
+      video/x-raw,format=NV12,width=160,height=120,framerate=60/1 ! \
+      cudastreamfilter name=x backend=cpu fps-update-interval=100 ! fakesink > output 2>&1 &
+    for ((i = 0; i < 100; i++)); do
+      sleep 0.1
+      "$python" -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())' \
+        "http://localhost:$port/metrics" > metrics 2> /dev/null || continue
+      if grep -q '^cudastreamfilter_processed{element="x"} [1-9]' metrics; then break; fi
+    done
+    wait
+    for name in fps kernel_time kernel_time_p99 latency efficiency num_streams; do
+      grep -q "^cudastreamfilter_$name{element=\"x\"} [0-9]" metrics || fail "no metric $name: $(cat output)"
+    done
+    ;;
+
   *) fail "there is no case '$case_name'" ;;
 esac
