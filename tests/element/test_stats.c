@@ -2,6 +2,8 @@
 /* What bounds the throughput, in situations made so that one party is far slower than all others; and the
  * figures of a device whose times are known.  Ratios of one run, with an order of magnitude between what is
  * slow and what is not. */
+#include <gst/check/gsttestclock.h>
+
 #include "element.h"
 
 #define SLOW_US 5000
@@ -155,6 +157,37 @@ START_TEST (the_cpu_is_bound_by_its_kernel)
 
 END_TEST
 
+static GstPadProbeReturn
+jump (GstPad * pad, GstPadProbeInfo * info, gpointer clock)
+{
+  gst_test_clock_advance_time (clock, 3600 * GST_SECOND);
+  return GST_PAD_PROBE_OK;
+}
+
+/* The pipeline's clock says when frames are shown, not how long they take. */
+START_TEST (a_clock_that_jumps_changes_no_figure)
+{
+  static const gchar *const times[] = {
+    "frame-time", "upstream-time-p99", "submit-time-p99", "kernel-time-p99", "latency-p99"
+  };
+  GstElement *pipeline = pipeline_new (LINE "! X name=x ! fakesink sync=false"), *x;
+  GstClock *clock = gst_test_clock_new ();
+  GstPad *pad = gst_element_get_static_pad (pipeline_get (pipeline, "source"), "src");
+
+  gst_pipeline_use_clock (GST_PIPELINE (pipeline), clock);
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, jump, clock, NULL);
+  gst_object_unref (pad);
+  pipeline_run (pipeline);
+  x = pipeline_get (pipeline, "x");
+  ck_assert (get_double (x, "avg-fps") > 0.1);
+  for (guint i = 0; i < G_N_ELEMENTS (times); i++)
+    ck_assert_uint_lt (stats_uint64 (x, times[i]), 600 * GST_SECOND);
+  pipeline_free (pipeline);
+  gst_object_unref (clock);
+}
+
+END_TEST
+
 /* A frame's way through the element is no shorter than its stages. */
 START_TEST (latency_is_told)
 {
@@ -205,6 +238,7 @@ stats_suite (void)
   }
   if (g_str_equal (test_backend (), "cpu"))
     tcase_add_test (tests, the_cpu_is_bound_by_its_kernel);
+  tcase_add_test (tests, a_clock_that_jumps_changes_no_figure);
   tcase_add_test (tests, latency_is_told);
   tcase_add_test (tests, load_is_told_where_it_is_known);
   return suite;

@@ -14,7 +14,7 @@ usage: tests/gpu/run.sh [OPTION ...]
   --bundle DIR      a GStreamer brought along, for a host without: DIR/env.sh is sourced
   --out DIR         logs and results (default: a folder in /tmp)
   --only NAME,...   only these of: kernels engine element cudamemory memcheck racecheck synccheck
-                    throughput userkernels video
+                    throughput userkernels video figures
   --commit TEXT     recorded in the results (default: what git says)
   --jobs N          programs that share the GPU at once (default: half the processors)
   -h, --help        this text
@@ -27,7 +27,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/benchmarks/gpuhost.sh"
 
 build_arg='' bundle='' out='' commit='' jobs=$(( ($(nproc) + 1) / 2 ))
-only=kernels,engine,element,userkernels,video,cudamemory,memcheck,racecheck,synccheck,throughput
+only=kernels,engine,element,userkernels,video,figures,cudamemory,memcheck,racecheck,synccheck,throughput
 while [ $# -gt 0 ]; do
   case $1 in -h | --help) usage; exit 0 ;; esac
   [ $# -gt 1 ] || { usage >&2; die "unknown argument, or one without its value: '$1'"; }
@@ -45,7 +45,7 @@ done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number, not '$jobs'"
 for part in ${only//,/ }; do
   case $part in
-    kernels | engine | element | userkernels | video | cudamemory | memcheck | racecheck | synccheck \
+    kernels | engine | element | userkernels | video | figures | cudamemory | memcheck | racecheck | synccheck \
       | throughput) ;;
     *) usage >&2; die "there is no part '$part'" ;;
   esac
@@ -199,12 +199,18 @@ if wanted engine; then
 fi
 
 if wanted element; then
-  # All but the one about machines without a driver, and those that compare with other elements: that the GPU
-  # gives what the CPU gives is shown above.
+  # All but the one about machines without a driver, the one that needs a profiler, and those that compare with
+  # other elements: that the GPU gives what the CPU gives is shown above.
   programs=$(find "$build/tests/element" -maxdepth 1 -type f -name 'element-*' ! -name '*-nodriver' \
-    ! -name '*-peers_*' -executable 2> /dev/null | sort)
+    ! -name '*-peers_*' ! -name '*-profiler' -executable 2> /dev/null | sort)
   for program in ${programs:-"$build/tests/element/element-frames"}; do
     check "$(basename "$program")" 240 env CSF_TEST_BACKEND=cuda CK_DEFAULT_TIMEOUT=60 "$program"
+  done
+fi
+
+if wanted figures; then
+  for case in parts-add-up known-kernel bounds; do
+    check "figures-$case" 120 "$root/tests/gpu/figures" "$case"
   done
 fi
 
