@@ -22,11 +22,25 @@ csf_stage_name (csf_stage stage)
   return names[stage];
 }
 
+/* A text that was cut ends with a whole character of UTF-8. */
+static void
+cut_character (char *text)
+{
+  size_t length = strlen (text);
+
+  while (length > 0 && ((unsigned char) text[length - 1] & 0xc0) == 0x80)
+    length--;
+  if (length > 0 && (unsigned char) text[length - 1] >= 0xc0)
+    length--;
+  text[length] = '\0';
+}
+
 csf_status
 csf_error_set (csf_error *error, csf_status status, csf_stage stage, uint64_t frame,
     int driver_code, const char *format, ...)
 {
   va_list args;
+  int n;
 
   if (error == NULL)
     return status;
@@ -35,8 +49,10 @@ csf_error_set (csf_error *error, csf_status status, csf_stage stage, uint64_t fr
   error->frame = frame;
   error->driver_code = driver_code;
   va_start (args, format);
-  vsnprintf (error->text, sizeof error->text, format, args);
+  n = vsnprintf (error->text, sizeof error->text, format, args);
   va_end (args);
+  if (n >= (int) sizeof error->text)
+    cut_character (error->text);
   return status;
 }
 

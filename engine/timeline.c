@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 /* Written when so much has gathered, or so much time has passed. */
 #define BLOCK_BYTES 65536u
 #define BLOCK_NS 500000000u
-#define SPANS 9u                /* of a frame, at most */
+#define SPANS 10u               /* of a frame, at most */
 
 enum
 {
@@ -108,22 +110,67 @@ append (csf_timeline *timeline, text *to, const char *format, ...)
   append_bytes (timeline, to, buffer, n < (int) sizeof buffer ? (size_t) n : sizeof buffer - 1);
 }
 
+/* Bytes of the UTF-8 character that begins here, 0: there is none (RFC 3629). */
+static size_t
+character_length (const unsigned char *c)
+{
+  const size_t length = *c < 0x80 ? 1 : *c >= 0xc2 && *c < 0xe0 ? 2 : (*c & 0xf0) == 0xe0 ? 3
+      : *c >= 0xf0 && *c < 0xf5 ? 4 : 0;
+
+  for (size_t i = 1; i < length; i++)
+    if ((c[i] & 0xc0) != 0x80)
+      return 0;
+  if ((*c == 0xe0 && c[1] < 0xa0) || (*c == 0xed && c[1] >= 0xa0) || (*c == 0xf0 && c[1] < 0x90)
+      || (*c == 0xf4 && c[1] >= 0x90))
+    return 0;
+  return length;
+}
+
 static void
 append_string (csf_timeline *timeline, text *to, const char *string)
 {
+  const unsigned char *c = (const unsigned char *) string;
+
   append (timeline, to, "\"");
-  for (const unsigned char *c = (const unsigned char *) string; *c != '\0'; c++) {
+  while (*c != '\0') {
+    size_t length = character_length (c);
+
     if (*c == '"' || *c == '\\')
       append (timeline, to, "\\%c", *c);
     else if (*c < ' ')
       append (timeline, to, "\\u%04x", *c);
+    else if (length == 0)
+      append (timeline, to, "\\ufffd");
     else
-      append_bytes (timeline, to, (const char *) c, 1);
+      append_bytes (timeline, to, (const char *) c, length);
+    c += length > 0 ? length : 1;
   }
   append (timeline, to, "\"");
 }
 
 /* ---- file -------------------------------------------------------------------------------------- */
+
+/* A file beyond what the process may write is a failed write here, and not the signal that ends it. */
+static ssize_t
+write_some (int fd, const char *data, size_t size, off_t offset)
+{
+  const struct timespec at_once = { 0 };
+  sigset_t too_large, pending, before;
+  ssize_t n;
+  int reason;
+
+  sigemptyset (&too_large);
+  sigaddset (&too_large, SIGXFSZ);
+  sigpending (&pending);
+  pthread_sigmask (SIG_BLOCK, &too_large, &before);
+  n = pwrite (fd, data, size, offset);
+  reason = errno;
+  if (n < 0 && reason == EFBIG && !sigismember (&pending, SIGXFSZ))
+    sigtimedwait (&too_large, NULL, &at_once);
+  pthread_sigmask (SIG_SETMASK, &before, NULL);
+  errno = reason;
+  return n;
+}
 
 static bool
 write_at (int fd, const text *from, off_t offset)
@@ -131,7 +178,7 @@ write_at (int fd, const text *from, off_t offset)
   size_t done = 0;
 
   while (done < from->length) {
-    ssize_t n = pwrite (fd, from->data + done, from->length - done, offset + (off_t) done);
+    ssize_t n = write_some (fd, from->data + done, from->length - done, offset + (off_t) done);
 
     if (n < 0 && errno == EINTR)
       continue;
@@ -155,7 +202,9 @@ flush (csf_timeline *timeline, csf_error *error)
   if (timeline->failed || bytes == 0)
     return CSF_OK;
   append_bytes (timeline, &timeline->block, timeline->tail.data, timeline->tail.length);
-  if (!timeline->no_memory && write_at (timeline->fd, &timeline->block, timeline->end)) {
+  /* The end before may have been longer, with other names in it. */
+  if (!timeline->no_memory && write_at (timeline->fd, &timeline->block, timeline->end)
+      && ftruncate (timeline->fd, timeline->end + (off_t) timeline->block.length) == 0) {
     timeline->safe_end = timeline->end;
     timeline->end += (off_t) bytes;
     timeline->written_ns = csf_now_ns ();
@@ -168,11 +217,11 @@ flush (csf_timeline *timeline, csf_error *error)
   if (ftruncate (timeline->fd, timeline->safe_end) != 0
       || !write_at (timeline->fd, &timeline->tail, timeline->safe_end))
     return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_CLOSE, CSF_NO_FRAME, 0,
-        "could not write to the trace \"%s\" (%s), nor end it; make room for it", timeline->location,
-        strerror (reason));
+        "could not write to the trace (%s), nor end it; make room for it: \"%s\"", strerror (reason),
+        timeline->location);
   return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_CLOSE, CSF_NO_FRAME, 0,
-      "could not write on to the trace \"%s\": %s; it ends there, and what is in it can be read",
-      timeline->location, strerror (reason));
+      "could not write on to the trace (%s); it ends there, and what is in it can be read: \"%s\"",
+      strerror (reason), timeline->location);
 }
 
 static csf_status
@@ -186,18 +235,18 @@ open_file (const char *location, int *fd, csf_error *error)
   *fd = open (location, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (*fd < 0)
     return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "could not open the trace \"%s\" for writing: %s", location, strerror (errno));
+        "could not open the trace for writing (%s): \"%s\"", strerror (errno), location);
   if (fstat (*fd, &facts) != 0 || !S_ISREG (facts.st_mode))
     status = csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "expected a regular file for the trace, since its end is written more than once; \"%s\" is "
-        "none", location);
+        "expected a regular file for the trace, since its end is written more than once, got \"%s\"",
+        location);
   else if (fcntl (*fd, F_OFD_SETLK, &whole) != 0 && (errno == EAGAIN || errno == EACCES))
     status = csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "the trace \"%s\" is being written by another element; give each a file of its own",
+        "the trace is being written by another element, give each a file of its own: \"%s\"",
         location);
   else if (ftruncate (*fd, 0) != 0)
     status = csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
-        "could not empty the trace \"%s\": %s", location, strerror (errno));
+        "could not empty the trace (%s): \"%s\"", strerror (errno), location);
   else
     return CSF_OK;
   close (*fd);

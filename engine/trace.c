@@ -62,11 +62,13 @@ add_part (csf_trace *trace, const csf_times *times, csf_part part, bool takes_tu
 {
   const double end = trace->origin + times->end[part];
   double begin = takes_turns ? latest (ready, trace->end[part]) : ready;
+  const bool overtook = begin > end;
 
-  if (begin > end)
+  if (overtook)
     begin = end;
   if (counts) {
-    frame->span[part].begin = host_time (trace, begin);
+    /* What it took of an engine that was another frame's until later nobody knows; that it ran is seen. */
+    frame->span[part].begin = host_time (trace, overtook && ready < end ? ready : begin);
     frame->span[part].end = host_time (trace, end);
     csf_distribution_add (&trace->part[part], (uint64_t) (end - begin + 0.5));
   }

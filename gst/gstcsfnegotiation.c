@@ -184,9 +184,10 @@ drop_engine (GstCudaStreamFilter * self)
 
   if (self->engine == NULL)
     return;
-  gst_csf_stats_unset_engine (self->stats, self->engine);
   g_mutex_lock (&self->lock);
   engine = self->engine;
+  /* Whoever reads the figures finds its counts either there or here. */
+  gst_csf_stats_unset_engine (self->stats, engine);
   self->engine = NULL;
   g_mutex_unlock (&self->lock);
   if (csf_engine_destroy (engine, STOP_TIMEOUT_NS, &error) == CSF_OK)

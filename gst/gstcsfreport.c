@@ -66,7 +66,10 @@ check_latency (GstCudaStreamFilter * self)
 static void
 warn_of_timeline (GstCudaStreamFilter * self, const csf_error * error)
 {
-  GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("%s; the pipeline goes on", error->text), (NULL));
+  gchar *text = g_utf8_make_valid (error->text, -1);    /* a path may be anything */
+
+  GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("going on without a trace: %s", text), (NULL));
+  g_free (text);
 }
 
 static void

@@ -7,6 +7,7 @@
 #include "gstcsfproperties.h"
 
 #define LATENCY_IGNORED_MS 10
+#define LATENCY_INTERVAL_NS (500 * GST_MSECOND)
 /* The first frames pay for loading code and are no sample; fewer than a hundred have no 99th
  * percentile. */
 #define LATENCY_WARM_UP 8
@@ -52,17 +53,21 @@ struct _GstCsfStats
   guint64 host_copies_before;   /* likewise */
   guint64 records_before, clipped;      /* likewise; records clipped or left out */
 
-  guint64 first_ns, window_ns;  /* when the run (pauses left out) and the window began */
+  guint64 first_ns, window_ns;  /* when the run and the window began, moved on by each pause since */
+  guint64 first_processed;      /* frames that had come out at first_ns */
   guint64 paused_ns;            /* when the last pause began, 0: not paused */
+  guint64 resumed_ns;           /* when the last one ended */
   guint64 left_ns;              /* when the sink thread went upstream, 0: it has not */
   guint64 freed_ns;             /* when a stream came free while all were busy */
   guint64 push_total_ns;
+  guint64 pushing_ns;           /* when the push under way began, 0: there is none */
   Work now, run;                /* of the open window, but for `part`; of all closed ones */
   csf_distribution upstream, downstream, latency;       /* of the open window */
   Window window;
 
   csf_distribution run_latency;
   guint latency_ms;             /* answered, 0 none */
+  guint64 latency_ns;           /* when that was last looked at */
 };
 
 static guint64
@@ -150,7 +155,8 @@ gst_csf_stats_reset (GstCsfStats * stats)
   set_pool_locked (stats, NULL);
   stats->processed = stats->dropped = stats->growths_before = 0;
   stats->first_ns = stats->window_ns = stats->paused_ns = stats->left_ns = stats->freed_ns = 0;
-  stats->push_total_ns = 0;
+  stats->resumed_ns = stats->pushing_ns = stats->latency_ns = 0;
+  stats->push_total_ns = stats->first_processed = 0;
   begin_window_locked (stats, 0);
   memset (&stats->run, 0, sizeof stats->run);
   memset (&stats->window, 0, sizeof stats->window);
@@ -235,14 +241,20 @@ gst_csf_stats_pause (GstCsfStats * stats)
 void
 gst_csf_stats_resume (GstCsfStats * stats)
 {
-  guint64 now = now_ns ();
+  guint64 now;
 
   g_mutex_lock (&stats->lock);
-  if (stats->first_ns != 0) {
-    /* Before the first PLAYING only the preroll frame came out. */
-    stats->first_ns = stats->paused_ns != 0 ? stats->first_ns + now - stats->paused_ns : now;
+  now = now_ns ();
+  if (stats->first_ns != 0 && stats->paused_ns != 0) {
+    stats->first_ns += now - MAX (stats->paused_ns, stats->first_ns);
+    stats->window_ns += now - MAX (stats->paused_ns, stats->window_ns);
+  } else if (stats->first_ns != 0) {
+    /* What came out before the first PLAYING filled sink and queues. */
+    stats->first_ns = now;
+    stats->first_processed = stats->processed - 1;
     begin_window_locked (stats, now);
   }
+  stats->resumed_ns = now;
   stats->paused_ns = stats->left_ns = 0;
   g_mutex_unlock (&stats->lock);
 }
@@ -252,8 +264,8 @@ gst_csf_stats_enter (GstCsfStats * stats, gboolean waiting)
 {
   csf_span wait;
 
-  wait.begin = wait.end = now_ns ();
   g_mutex_lock (&stats->lock);
+  wait.begin = wait.end = now_ns ();
   if (stats->left_ns != 0) {
     stats->now.upstream += (gdouble) (wait.end - MAX (stats->left_ns, stats->window_ns));
     if (waiting)
@@ -272,12 +284,32 @@ gst_csf_stats_leave (GstCsfStats * stats)
   g_mutex_unlock (&stats->lock);
 }
 
-void
-gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns, guint in_flight)
+/* From taking the frame until it was ready.  While an earlier one is being pushed nobody sees when that is but
+ * by the device's own time, which a sample of frames has; of the others nothing is known then. */
+static gboolean
+get_latency (guint64 submit_ns, guint64 now, guint64 pushing_ns, const csf_frame_times * times,
+    guint64 * latency_ns)
 {
-  guint64 now = now_ns ();
+  guint64 ready = now;
+
+  if (pushing_ns * 20 > now - submit_ns) {
+    if (!times->timed)
+      return FALSE;
+    ready = MAX (times->span[CSF_PART_DOWNLOAD].end, times->span[CSF_PART_RECORDS].end);
+    ready = CLAMP (ready, submit_ns, now);
+  }
+  *latency_ns = ready - submit_ns;
+  return TRUE;
+}
+
+void
+gst_csf_stats_retired (GstCsfStats * stats, guint64 submit_ns, guint64 push_time_before,
+    const csf_frame_times * times, guint in_flight)
+{
+  guint64 now, latency_ns;
 
   g_mutex_lock (&stats->lock);
+  now = now_ns ();
   if (stats->first_ns == 0) {
     stats->first_ns = now;
     begin_window_locked (stats, now);
@@ -286,9 +318,12 @@ gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns, guint in_flight)
   stats->now.frames++;
   if (in_flight + 1 == stats->num_streams)
     stats->freed_ns = now;
-  csf_distribution_add (&stats->latency, latency_ns);
-  if (stats->processed > LATENCY_WARM_UP)
-    csf_distribution_add (&stats->run_latency, latency_ns);
+  if (get_latency (submit_ns, now, stats->push_total_ns - push_time_before, times, &latency_ns)) {
+    csf_distribution_add (&stats->latency, latency_ns);
+    if (stats->processed > LATENCY_WARM_UP)
+      csf_distribution_add (&stats->run_latency, latency_ns);
+  }
+  stats->pushing_ns = now;
   g_mutex_unlock (&stats->lock);
 }
 
@@ -296,7 +331,7 @@ void
 gst_csf_stats_add_idle (GstCsfStats * stats, guint64 ns)
 {
   g_mutex_lock (&stats->lock);
-  stats->now.idle += (gdouble) ns;
+  stats->now.idle += (gdouble) MIN (ns, now_ns () - stats->resumed_ns);
   g_mutex_unlock (&stats->lock);
 }
 
@@ -304,8 +339,11 @@ void
 gst_csf_stats_add_push (GstCsfStats * stats, guint64 ns)
 {
   g_mutex_lock (&stats->lock);
-  stats->now.downstream += (gdouble) ns;
   stats->push_total_ns += ns;
+  stats->pushing_ns = 0;
+  /* A push may last over a pause. */
+  ns = MIN (ns, now_ns () - stats->resumed_ns);
+  stats->now.downstream += (gdouble) ns;
   csf_distribution_add (&stats->downstream, ns);
   g_mutex_unlock (&stats->lock);
 }
@@ -317,6 +355,8 @@ gst_csf_stats_get_push_time (GstCsfStats * stats)
 
   g_mutex_lock (&stats->lock);
   ns = stats->push_total_ns;
+  if (stats->pushing_ns != 0)
+    ns += now_ns () - stats->pushing_ns;
   g_mutex_unlock (&stats->lock);
   return ns;
 }
@@ -418,8 +458,9 @@ close_window_locked (GstCsfStats * stats, guint64 now, gboolean last, csf_engine
     w->fps = w->overlap = w->efficiency = 0;
     w->frame_ns = 0;
   }
-  if (now > stats->first_ns && stats->processed > 1)
-    w->avg_fps = (gdouble) (stats->processed - 1) * 1e9 / (gdouble) (now - stats->first_ns);
+  if (now > stats->first_ns && stats->processed > stats->first_processed)
+    w->avg_fps = (gdouble) (stats->processed - stats->first_processed) * 1e9
+        / (gdouble) (now - stats->first_ns);
   if (work.frames > 0 || !last) {
     w->bound_by = verdict_locked (stats, &work);
     w->upstream = csf_distribution_summarize (&stats->upstream);
@@ -432,12 +473,18 @@ close_window_locked (GstCsfStats * stats, guint64 now, gboolean last, csf_engine
   begin_window_locked (stats, now);
 }
 
+/* Whatever the interval of the figures is: live pipelines depend on it. */
 static void
-update_latency_locked (GstCsfStats * stats)
+update_latency_locked (GstCsfStats * stats, guint64 now)
 {
-  const csf_summary summary = csf_distribution_summarize (&stats->run_latency);
-  const guint ms = (guint) ((summary.p99_ns + GST_MSECOND - 1) / GST_MSECOND);
+  csf_summary summary;
+  guint ms;
 
+  if (now - stats->latency_ns < LATENCY_INTERVAL_NS)
+    return;
+  stats->latency_ns = now;
+  summary = csf_distribution_summarize (&stats->run_latency);
+  ms = (guint) ((summary.p99_ns + GST_MSECOND - 1) / GST_MSECOND);
   if (summary.n >= LATENCY_LEAST_FRAMES && ms > LATENCY_IGNORED_MS && ms > stats->latency_ms)
     stats->latency_ms = ms;
 }
@@ -446,16 +493,16 @@ gboolean
 gst_csf_stats_update (GstCsfStats * stats, guint64 interval_ns, gboolean always,
     csf_engine * engine)
 {
-  guint64 now = now_ns ();
+  guint64 now;
   gboolean due;
 
   g_mutex_lock (&stats->lock);
+  now = now_ns ();
   due = always || (interval_ns != 0 && stats->window_ns != 0
       && now - stats->window_ns >= interval_ns);
-  if (due) {
+  if (due)
     close_window_locked (stats, now, always, engine);
-    update_latency_locked (stats);
-  }
+  update_latency_locked (stats, now);
   g_mutex_unlock (&stats->lock);
   return due;
 }

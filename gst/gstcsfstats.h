@@ -43,15 +43,18 @@ void gst_csf_stats_dropped (GstCsfStats * stats, guint64 * processed, guint64 * 
 void gst_csf_stats_pause (GstCsfStats * stats);
 void gst_csf_stats_resume (GstCsfStats * stats);
 
-/* Task: a frame came out, having been under way for latency_ns; in_flight: frames that still are. */
-void gst_csf_stats_retired (GstCsfStats * stats, guint64 latency_ns, guint in_flight);
+/* Task: a frame is about to be pushed.  submit_ns: when it was taken; push_time_before: what
+ * gst_csf_stats_get_push_time said then; in_flight: frames that still are. */
+void gst_csf_stats_retired (GstCsfStats * stats, guint64 submit_ns, guint64 push_time_before,
+    const csf_frame_times * times, guint in_flight);
 
 /* Task: so many records had to be clipped or left out. */
 void gst_csf_stats_add_clipped (GstCsfStats * stats, guint n);
 
-/* Task: time spent waiting with nothing in flight, and in pushing downstream. */
+/* Task: time spent waiting with nothing in flight, and in the push that is over now. */
 void gst_csf_stats_add_idle (GstCsfStats * stats, guint64 ns);
 void gst_csf_stats_add_push (GstCsfStats * stats, guint64 ns);
+/* Any thread: in all, the push under way included. */
 guint64 gst_csf_stats_get_push_time (GstCsfStats * stats);
 
 /* Task: closes the window when interval_ns has passed since the last (or `always`): TRUE then, and the

@@ -198,11 +198,9 @@ push_frame (GstCudaStreamFilter * self, const csf_result * result)
   GstCsfFrame *frame = result->user;
   csf_timeline_frame line = gst_csf_report_begin (frame, result);
   guint64 now = gst_util_get_timestamp ();
-  guint64 pushing = gst_csf_stats_get_push_time (self->stats) - frame->push_time_before;
-  guint64 under_way = now - frame->submit_time;
   GstFlowReturn flow;
 
-  gst_csf_stats_retired (self->stats, under_way > pushing ? under_way - pushing : 0,
+  gst_csf_stats_retired (self->stats, frame->submit_time, frame->push_time_before, &result->times,
       csf_engine_get_in_flight (self->engine));
   csf_range_push ("push", result->frame);
   flow = gst_pad_push (self->srcpad, gst_csf_frame_finish (frame));
@@ -273,12 +271,14 @@ retire_frame (GstCudaStreamFilter * self)
     return;
   g_assert (status == CSF_OK);
   csf_queue_finish (self->queue, TRUE);
-  if (result.discarded || self->downstream_eos) {
+  if (result.discarded || self->downstream_eos || result.status != CSF_OK) {
+    const csf_timeline_frame line = gst_csf_report_begin (result.user, &result);
+
+    gst_csf_report_frame (self, &line);
     free (result.records);
     gst_csf_frame_free (result.user);
-  } else if (result.status != CSF_OK) {
-    gst_csf_frame_free (result.user);
-    fail_here (self, &result.error);
+    if (!result.discarded && !self->downstream_eos)
+      fail_here (self, &result.error);
   } else {
     attach_records (self, &result);
     push_frame (self, &result);

@@ -387,6 +387,7 @@ class Terminal:
         rest = b''
         while data := os.read(reading, 65536):
             *lines, rest = (rest + data).split(b'\n')
+            rest = rest[-65536:]
             # There may be far more of it than anybody sees, and no element must wait for this.
             for text in [text for text in lines if text.strip()][-self.view.notes.maxlen:]:
                 self.note(text.decode(errors='replace'))

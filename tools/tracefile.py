@@ -5,7 +5,6 @@ only the axes that it is given, so that reading needs nothing but Python."""
 import bisect
 import collections
 import json
-import math
 
 # Rows and legend in this order: what the host does around a frame, then the way of a frame through the device.
 STAGES = {
@@ -30,6 +29,7 @@ WIDTH_INCHES, LEFT_INCHES, ROW_INCHES = 12.0, 1.35, 0.24
 PANEL_INCHES, LEGEND_INCHES = 0.85, 0.3     # a panel's title and time axis; the legend below all
 STAGE_GAP = 0.35                            # rows between two stages
 NUMBER_POINTS = 7
+LONGEST_US = 1e15
 
 Event = collections.namedtuple("Event", "stage lane stream frame begin end")
 
@@ -57,7 +57,7 @@ class Trace:
     @property
     def streams(self):
         said = str(self.about.get("num-streams", ""))
-        return int(said) if said.isdigit() else len({e.stream for e in self.events if e.stream >= 0})
+        return int(said) if said.isascii() and said.isdecimal() else len({e.stream for e in self.events if e.stream >= 0})
 
     def fps(self, begin, end):
         """Frames a second between the first and the last frame done in a window; None for fewer than two."""
@@ -105,7 +105,8 @@ class Trace:
 
 def number(event, key):
     value = event.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    # Of either sign up to thirty years: nan fails as well.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -LONGEST_US < value < LONGEST_US:
         raise TraceError(f"an event has {json.dumps(value)} for '{key}', expected a number")
     return value
 
@@ -157,7 +158,7 @@ def number_frames(axes, y, events, begin, end, scale):
         left, right = max(event.begin, begin), min(event.end, end)
         if event.frame is not None and right - left > digit * (len(str(event.frame)) + 0.5):
             axes.text(((left + right) / 2 - begin) * scale, y, str(event.frame), ha="center", va="center",
-                      fontsize=NUMBER_POINTS, color="white")
+                      fontsize=NUMBER_POINTS, color="white", parse_math=False)
 
 
 def draw(axes, trace, begin, end, title=None):
@@ -183,13 +184,13 @@ def draw(axes, trace, begin, end, title=None):
         legend.setdefault(stage, boxes)
         ticks.append((y, lane))
         y += 1
-    axes.set_yticks([at for at, _ in ticks], [lane for _, lane in ticks], fontsize=8)
+    axes.set_yticks([at for at, _ in ticks], [lane for _, lane in ticks], fontsize=8, parse_math=False)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlim(0, (end - begin) * scale)
     axes.set_ylim(y - 0.4, -0.6)
     axes.set_xlabel(f"{unit} (0 is {begin / 1000:,.3f} ms after the begin of the trace)", fontsize=8)
-    axes.set_title(trace.title(begin, end) if title is None else title, fontsize=10)
+    axes.set_title(trace.title(begin, end) if title is None else title, fontsize=10, parse_math=False)
     axes.grid(axis="x", color="#e4e4e4", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):

@@ -716,13 +716,13 @@ PYTHON
       cudastreamfilter name=x backend=cpu fps-update-interval=100 ! fakesink > output 2>&1 &
     for ((i = 0; i < 100; i++)); do
       sleep 0.1
-      "$python" -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())' \
-        "http://localhost:$port/metrics" > metrics 2> /dev/null || continue
+      "$python" -c 'import http.client as h, sys; c = h.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+c.request("GET", "/metrics"); print(c.getresponse().read().decode())' "$port" > metrics 2> fetching || continue
       if grep -q '^cudastreamfilter_processed{element="x"} [1-9]' metrics; then break; fi
     done
     wait
     for name in fps kernel_time kernel_time_p99 latency efficiency num_streams; do
-      grep -q "^cudastreamfilter_$name{element=\"x\"} [0-9]" metrics || fail "no metric $name: $(cat output)"
+      grep -q "^cudastreamfilter_$name{element=\"x\"} [0-9]" metrics || fail "no metric $name: $(cat output fetching)"
     done
     ;;
 
