@@ -251,7 +251,7 @@ gst_csf_stats_resume (GstCsfStats * stats)
   } else if (stats->first_ns != 0) {
     /* What came out before the first PLAYING filled sink and queues. */
     stats->first_ns = now;
-    stats->first_processed = stats->processed - 1;
+    stats->first_processed = stats->processed;
     begin_window_locked (stats, now);
   }
   stats->resumed_ns = now;
@@ -310,11 +310,12 @@ gst_csf_stats_retired (GstCsfStats * stats, guint64 submit_ns, guint64 push_time
 
   g_mutex_lock (&stats->lock);
   now = now_ns ();
+  stats->processed++;
   if (stats->first_ns == 0) {
     stats->first_ns = now;
+    stats->first_processed = stats->processed;
     begin_window_locked (stats, now);
   }
-  stats->processed++;
   stats->now.frames++;
   if (in_flight + 1 == stats->num_streams)
     stats->freed_ns = now;
