@@ -537,6 +537,8 @@ enqueue (cuda_session *session, cuda_slot *slot, const csf_job *job, csf_error *
     status = cuda_records_append (session, slot, error);
   if (status == CSF_OK && job->out_memory == CSF_MEMORY_HOST)
     status = copy_planes (session, slot, &job->out, &session->out, slot->out, TO_HOST, error);
+  if (status == CSF_OK && session->counts != 0 && slot->run.number != 0)
+    CU (CSF_STAGE_DOWNLOAD, job->frame, EventRecord, slot->marks[MARK_PICTURE], slot->stream);
   if (status == CSF_OK && session->counts != 0)
     status = cuda_records_await (session, slot, error);
   if (status == CSF_OK && session->counts != 0)
@@ -662,7 +664,9 @@ cuda_get_times (csf_session *base, unsigned index, csf_times *times)
   times->valid = elapsed (cu, instant, slot->marks[MARK_START], &times->start)
       && elapsed (cu, instant, slot->marks[MARK_UPLOAD], &times->end[CSF_PART_UPLOAD])
       && elapsed (cu, instant, slot->marks[MARK_KERNEL], &times->end[CSF_PART_KERNEL])
-      && elapsed (cu, instant, slot->marks[MARK_DOWNLOAD], &times->end[CSF_PART_DOWNLOAD]);
+      /* Waiting for the pass that appends is no download. */
+      && elapsed (cu, instant, slot->marks[session->counts != 0 ? MARK_PICTURE : MARK_DOWNLOAD],
+          &times->end[CSF_PART_DOWNLOAD]);
   times->end[CSF_PART_RECORDS] = times->end[CSF_PART_KERNEL];
   if (session->counts != 0)
     times->valid &= elapsed (cu, instant, slot->marks[MARK_RECORDS], &times->end[CSF_PART_RECORDS]);

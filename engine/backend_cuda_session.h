@@ -17,7 +17,8 @@ enum
   MARK_UPLOAD,
   MARK_KERNEL,
   MARK_RECORDS,                 /* on records_stream; not recorded for kernels without records */
-  MARK_DOWNLOAD,
+  MARK_PICTURE,                 /* the picture is down; not recorded for kernels without records */
+  MARK_DOWNLOAD,                /* and so are the records, if any */
   N_MARKS
 };
 

@@ -214,6 +214,10 @@ flush (csf_timeline *timeline, csf_error *error)
   if (!timeline->no_memory)
     reason = errno;
   timeline->failed = true;
+  if (timeline->safe_end == 0 && ftruncate (timeline->fd, 0) == 0)
+    return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_OPEN, CSF_NO_FRAME, 0,
+        "could not begin the trace (%s); make room for it: \"%s\"", strerror (reason),
+        timeline->location);
   if (ftruncate (timeline->fd, timeline->safe_end) != 0
       || !write_at (timeline->fd, &timeline->tail, timeline->safe_end))
     return csf_error_set (error, CSF_ERROR_ARGUMENT, CSF_STAGE_CLOSE, CSF_NO_FRAME, 0,

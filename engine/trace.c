@@ -9,6 +9,13 @@ latest (double a, double b)
   return a > b ? a : b;
 }
 
+/* When the device was done with the frame. */
+static double
+device_end (const csf_times *times)
+{
+  return latest (times->end[CSF_PART_DOWNLOAD], times->end[CSF_PART_RECORDS]);
+}
+
 static double
 since_epoch (const csf_trace *trace, uint64_t ns)
 {
@@ -45,7 +52,7 @@ align (csf_trace *trace, const csf_times *times, const csf_frame_times *frame)
 {
   double early = since_epoch (trace, frame->span[CSF_PART_SUBMIT].begin)
       - (trace->origin + times->start);
-  double late = trace->origin + times->end[CSF_PART_DOWNLOAD] - since_epoch (trace, frame->retired);
+  double late = trace->origin + device_end (times) - since_epoch (trace, frame->retired);
   double shift = early > 0 ? early : late > 0 ? -late : 0;
 
   trace->origin += shift;
@@ -99,11 +106,11 @@ add_device (csf_trace *trace, const csf_times *times, unsigned lead, csf_frame_t
       frame);
   add_part (trace, times, CSF_PART_DOWNLOAD, turns, trace->origin + times->end[CSF_PART_KERNEL], counts,
       frame);
-  end = trace->origin + times->end[CSF_PART_DOWNLOAD];
+  end = trace->origin + device_end (times);
   if (counts) {
     csf_span *finish = &frame->span[CSF_PART_FINISH];
 
-    finish->begin = frame->span[CSF_PART_DOWNLOAD].end;
+    finish->begin = host_time (trace, end);
     finish->end = frame->retired > finish->begin ? frame->retired : finish->begin;
     csf_distribution_add (&trace->part[CSF_PART_FINISH], finish->end - finish->begin);
   }

@@ -328,11 +328,21 @@ gst_csf_stats_retired (GstCsfStats * stats, guint64 submit_ns, guint64 push_time
   g_mutex_unlock (&stats->lock);
 }
 
+/* What of the last `ns` was no pause.  The sink plays before we do, so a push may be over before a pause is. */
+static guint64
+without_pause_locked (const GstCsfStats * stats, guint64 ns)
+{
+  const guint64 now = now_ns ();
+
+  ns = MIN (ns, now - stats->resumed_ns);
+  return stats->paused_ns == 0 ? ns : ns - MIN (ns, now - stats->paused_ns);
+}
+
 void
 gst_csf_stats_add_idle (GstCsfStats * stats, guint64 ns)
 {
   g_mutex_lock (&stats->lock);
-  stats->now.idle += (gdouble) MIN (ns, now_ns () - stats->resumed_ns);
+  stats->now.idle += (gdouble) without_pause_locked (stats, ns);
   g_mutex_unlock (&stats->lock);
 }
 
@@ -342,8 +352,7 @@ gst_csf_stats_add_push (GstCsfStats * stats, guint64 ns)
   g_mutex_lock (&stats->lock);
   stats->push_total_ns += ns;
   stats->pushing_ns = 0;
-  /* A push may last over a pause. */
-  ns = MIN (ns, now_ns () - stats->resumed_ns);
+  ns = without_pause_locked (stats, ns);
   stats->now.downstream += (gdouble) ns;
   csf_distribution_add (&stats->downstream, ns);
   g_mutex_unlock (&stats->lock);
@@ -444,7 +453,7 @@ close_window_locked (GstCsfStats * stats, guint64 now, gboolean last, csf_engine
   Work work = stats->now;
 
   read_engine_locked (stats, engine);
-  work.time = (gdouble) (now - stats->window_ns);
+  work.time = stats->window_ns == 0 ? 0 : (gdouble) (now - stats->window_ns);
   if (stats->left_ns != 0 && stats->left_ns < now)
     work.upstream += (gdouble) (now - MAX (stats->left_ns, stats->window_ns));
   work.upstream = MIN (work.upstream, work.time);
@@ -499,10 +508,12 @@ gst_csf_stats_update (GstCsfStats * stats, guint64 interval_ns, gboolean always,
 
   g_mutex_lock (&stats->lock);
   now = now_ns ();
-  due = always || (interval_ns != 0 && stats->window_ns != 0
+  /* A pause ends no window, and the end of the run does so as of when the pause began. */
+  due = always || (interval_ns != 0 && stats->window_ns != 0 && stats->paused_ns == 0
       && now - stats->window_ns >= interval_ns);
   if (due)
-    close_window_locked (stats, now, always, engine);
+    close_window_locked (stats, stats->paused_ns == 0 ? now : MAX (stats->paused_ns, stats->window_ns),
+        always, engine);
   update_latency_locked (stats, now);
   g_mutex_unlock (&stats->lock);
   return due;

@@ -32,6 +32,8 @@ expect_bound (GstElement * pipeline, const gchar * expected)
 {
   gchar *bound, *line;
 
+  /* One window, so that the last one has all frames. */
+  g_object_set (pipeline_get (pipeline, "x"), "fps-update-interval", 86400000, NULL);
   pipeline_run (pipeline);
   bound = stats_string (pipeline_get (pipeline, "x"), "bound-by");
   g_object_get (pipeline_get (pipeline, "x"), "last-message", &line, NULL);
@@ -106,6 +108,38 @@ START_TEST (a_slow_stage_bounds)
     fake_setting (stages[_i].setting, 0);
     g_free (line);
   }
+}
+
+END_TEST
+
+/* The pass that appends records takes as long as the kernel, and the picture is down long before. */
+START_TEST (waiting_for_records_is_no_download)
+{
+  GstElement *pipeline = pipeline_new (LINE "! X name=x num-streams=1 kernel=histogram ! fakesink"), *x;
+
+  fake_setting ("KERNEL_US", SLOW_US);
+  expect_bound (pipeline, "kernel");
+  x = pipeline_get (pipeline, "x");
+  ck_assert_uint_ge (stats_uint64 (x, "records-time"), SLOW_US * 700);
+  ck_assert_uint_lt (stats_uint64 (x, "download-time"), stats_uint64 (x, "records-time") / 2);
+  fake_setting ("KERNEL_US", 0);
+  pipeline_free (pipeline);
+}
+
+END_TEST
+
+START_TEST (a_run_without_frames_took_no_time)
+{
+  GstElement *pipeline = pipeline_new ("videotestsrc num-buffers=0 "
+      "! video/x-raw,format=NV12,width=64,height=48 ! X name=x ! fakesink");
+  gchar *line;
+
+  pipeline_run (pipeline);
+  g_object_get (pipeline_get (pipeline, "x"), "last-message", &line, NULL);
+  ck_assert_msg (strstr (line, "processed: 0,") != NULL && strstr (line, "time: 0.00 s") != NULL,
+      "%s", line);
+  g_free (line);
+  pipeline_free (pipeline);
 }
 
 END_TEST
@@ -285,11 +319,13 @@ stats_suite (void)
   if (fake != NULL) {
     tcase_add_loop_test (tests, a_slow_stage_bounds, 0, G_N_ELEMENTS (stages));
     tcase_add_test (tests, known_times_give_known_shares);
+    tcase_add_test (tests, waiting_for_records_is_no_download);
     tcase_add_test (tests, latency_is_true_behind_a_sink_that_waits);
   }
   if (g_str_equal (test_backend (), "cpu"))
     tcase_add_test (tests, the_cpu_is_bound_by_its_kernel);
   tcase_add_test (tests, a_clock_that_jumps_changes_no_figure);
+  tcase_add_test (tests, a_run_without_frames_took_no_time);
   tcase_add_test (tests, a_pause_counts_for_nothing);
   tcase_add_test (tests, latency_is_told);
   tcase_add_test (tests, load_is_told_where_it_is_known);
