@@ -105,6 +105,7 @@ gst_csf_report_start (GstCudaStreamFilter * self)
 void
 gst_csf_report_stop (GstCudaStreamFilter * self)
 {
+  gst_csf_stats_stop (self->stats);
   finish_timeline (self);
   g_clear_pointer (&self->timeline, csf_timeline_close);
 }

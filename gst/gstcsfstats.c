@@ -106,10 +106,16 @@ set_load (GstCsfStats * stats, const csf_device * device)
 }
 
 void
+gst_csf_stats_stop (GstCsfStats * stats)
+{
+  set_load (stats, NULL);
+}
+
+void
 gst_csf_stats_free (GstCsfStats * stats)
 {
   gst_csf_stats_reset (stats);
-  set_load (stats, NULL);
+  gst_csf_stats_stop (stats);
   g_free (stats->backend);
   g_free (stats->device);
   g_free (stats->kernel);

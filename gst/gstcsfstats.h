@@ -34,6 +34,9 @@ void gst_csf_stats_unset_engine (GstCsfStats * stats, csf_engine * engine);
 csf_span gst_csf_stats_enter (GstCsfStats * stats, gboolean waiting);
 void gst_csf_stats_leave (GstCsfStats * stats);
 
+/* Pads are inactive: asks the GPU for its load no more.  The figures stay readable. */
+void gst_csf_stats_stop (GstCsfStats * stats);
+
 /* A frame was submitted: allocations so far (before the first) are no growth. */
 void gst_csf_stats_submitted (GstCsfStats * stats);
 /* *processed, *dropped: so far. */

@@ -55,35 +55,22 @@ get_double (GstElement * x, const gchar * field)
   return value;
 }
 
-START_TEST (a_slow_source_bounds)
+static const struct
 {
-  GstElement *pipeline = pipeline_new (LINE "! X name=x num-streams=3 ! fakesink");
+  const gchar *line, *element, *pad, *bound;
+} neighbours[] = {
+  {LINE "! X name=x num-streams=3 ! fakesink", "source", "src", "upstream"},
+  /* The source is done at once then, and what waits for it is not the filter. */
+  {LINE "! queue ! X name=x num-streams=3 ! queue ! fakesink", "source", "src", "upstream"},
+  {LINE "! X name=x num-streams=3 ! fakesink name=sink", "sink", "sink", "downstream"},
+};
 
-  slow_down (pipeline, "source", "src");
-  expect_bound (pipeline, "upstream");
-  pipeline_free (pipeline);
-}
-
-END_TEST
-
-START_TEST (a_slow_sink_bounds)
+START_TEST (a_slow_neighbour_bounds)
 {
-  GstElement *pipeline = pipeline_new (LINE "! X name=x num-streams=3 ! fakesink name=sink");
+  GstElement *pipeline = pipeline_new (neighbours[_i].line);
 
-  slow_down (pipeline, "sink", "sink");
-  expect_bound (pipeline, "downstream");
-  pipeline_free (pipeline);
-}
-
-END_TEST
-
-/* In front of a queue: the source is done at once, and what waits for it is not the filter. */
-START_TEST (a_slow_source_behind_a_queue_bounds)
-{
-  GstElement *pipeline = pipeline_new (LINE "! queue ! X name=x num-streams=3 ! queue ! fakesink");
-
-  slow_down (pipeline, "source", "src");
-  expect_bound (pipeline, "upstream");
+  slow_down (pipeline, neighbours[_i].element, neighbours[_i].pad);
+  expect_bound (pipeline, neighbours[_i].bound);
   pipeline_free (pipeline);
 }
 
@@ -313,9 +300,7 @@ stats_suite (void)
   Suite *suite = suite_create ("stats");
   TCase *tests = test_case (suite, "stats");
 
-  tcase_add_test (tests, a_slow_source_bounds);
-  tcase_add_test (tests, a_slow_source_behind_a_queue_bounds);
-  tcase_add_test (tests, a_slow_sink_bounds);
+  tcase_add_loop_test (tests, a_slow_neighbour_bounds, 0, G_N_ELEMENTS (neighbours));
   if (fake != NULL) {
     tcase_add_loop_test (tests, a_slow_stage_bounds, 0, G_N_ELEMENTS (stages));
     tcase_add_test (tests, known_times_give_known_shares);
